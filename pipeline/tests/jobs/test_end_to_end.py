@@ -91,7 +91,7 @@ def test_a_stream_that_is_killed_and_started_again_writes_what_one_batch_writes(
         "stream", f"tables={streamed}", "max_offsets_per_trigger=100", "trigger_seconds=0", *where, *small
     )
     # Its third batch has begun to write: some of its files are there, and not all of its manifests.
-    groups.wait_until(lambda: any((streamed / "offset_commits").glob("batch=*-000000000002/*")))
+    groups.wait_until(lambda: any((streamed / "offset_commits").glob("batch=*-000000000002.*/*")))
     killed.kill()
     read = positions.load(open_tables(spark, str(streamed))).offsets()["__consumer_offsets"]
 

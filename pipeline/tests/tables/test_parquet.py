@@ -74,7 +74,7 @@ def test_dates_are_replaced_whole_and_what_was_there_goes_after_a_while(
     assert offsets(tables.read(END_OFFSETS)) == [2, 7]
     assert offsets(tables.read(END_OFFSETS, since=SECOND)) == [2]
     assert offsets(tables.read(END_OFFSETS, until=FIRST)) == [7]
-    old = tmp_path / END_OFFSETS.name / f"batch=stream-{0:012d}" / f"date={FIRST}"
+    (old,) = (tmp_path / END_OFFSETS.name).glob(f"batch=stream-{0:012d}.*/date={FIRST}")
     assert old.is_dir()
     clock.now += GRACE_SECONDS
     tables.replace(END_OFFSETS, rows(spark), [SECOND])
@@ -98,6 +98,25 @@ def test_many_small_batches_become_one_file_a_date(spark: SparkSession, tmp_path
     assert offsets(tables.read(END_OFFSETS)) == [0, 1, 2]
     tables.add(END_OFFSETS, rows(spark, 2), Batch("stream", 2))
     assert offsets(tables.read(END_OFFSETS)) == [0, 1, 2], "still known, though it has other files now"
+
+
+def test_old_dates_are_deleted_and_so_are_files_that_a_crash_has_left(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    clock = Clock()
+    tables = ParquetTables(spark, str(tmp_path), clock)
+    tables.add(END_OFFSETS, rows(spark, 1).union(rows(spark, 2, day=SECOND)), Batch("stream", 0))
+    tables.retain(END_OFFSETS, SECOND)
+    assert offsets(tables.read(END_OFFSETS)) == [2]
+    left = tmp_path / END_OFFSETS.name / "batch=stream-000000000001.0"
+    rows(spark, 3).write.partitionBy("date").parquet(str(left))
+    clock.now = left.stat().st_mtime + 3600
+    tables.vacuum(END_OFFSETS)
+    assert left.is_dir(), "it may be that of a running batch"
+    clock.now += 86400
+    tables.vacuum(END_OFFSETS)
+    assert not left.exists()
+    assert offsets(tables.read(END_OFFSETS)) == [2]
 
 
 def test_of_two_writers_that_publish_at_once_both_keep_their_rows(

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,6 +18,7 @@ from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.derive import derive
 from groupwright.pipeline._jobs.kafka import Offsets
+from groupwright.pipeline._jobs.maintenance import maintain
 from groupwright.pipeline._jobs.open_transactions import warning
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import Pending
@@ -60,11 +61,13 @@ def run_batch(
             _log.warning("%s", warning(held))
         if added and settings.end_offsets_seconds:
             now = datetime.now(UTC)
-            context.sample_ends(topics | context.known_topics(), Batch(f"sampler-{now.isoformat()}", 0))
+            if sample := context.sample_ends(topics | context.known_topics()):
+                context.ingest.add_samples([sample], Batch(f"sampler-{now.isoformat()}", 0))
         stale = context.state.stale()
         if stale:
             derive(context.tables, stale, lookback_days=settings.lookback_days)
             context.state.mark_derived(stale)
+            maintain(context.tables, settings, datetime.now(UTC).date() - timedelta(days=1))
         return added
 
 

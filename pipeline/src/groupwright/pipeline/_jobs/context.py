@@ -17,6 +17,7 @@ from groupwright.pipeline._jobs.kafka import Cluster, KafkaTopic, Offsets, conne
 from groupwright.pipeline._jobs.lease import hold_lease
 from groupwright.pipeline._jobs.open_transactions import HeldPartition, held_partitions
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition, derived_offsets, newest_time
+from groupwright.pipeline._jobs.samples import EndOffsets
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import State
 from groupwright.pipeline._tables import Batch, Tables, open_tables
@@ -100,18 +101,14 @@ class JobContext:
         stable = self.cluster.offsets(topics, "latest")
         return held_partitions(stable, self.cluster.offsets(topics, "latest", read_committed=False))
 
-    def sample_ends(self, topics: Collection[str], batch: Batch) -> None:
-        """Add a sample of the topics' log-end offsets. Topics that no longer exist are skipped."""
+    def sample_ends(self, topics: Collection[str]) -> EndOffsets | None:
+        """Sample the topics' log-end offsets; None if none of the topics exists any more."""
         existing = self.cluster.topics(topics)
         if not existing:
-            return
+            return None
         time = datetime.now(UTC)
-        rows = [
-            (topic, partition, offset, time, existing[topic].id, time.date())
-            for topic, by_partition in self.cluster.offsets(existing, "latest").items()
-            for partition, offset in by_partition.items()
-        ]
-        self.ingest.sample(rows, time, batch)
+        ids = {name: topic.id for name, topic in existing.items()}
+        return EndOffsets(time, self.cluster.end_offsets(existing), ids)
 
     def known_topics(self) -> set[str]:
         """Return the topics that have samples of log-end offsets."""

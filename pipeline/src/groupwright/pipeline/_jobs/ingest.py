@@ -1,12 +1,10 @@
 """Ingestion of a batch of records into the base tables."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date
 from functools import reduce
-from threading import Lock
-from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +15,7 @@ from groupwright.pipeline._decoding import decode
 from groupwright.pipeline._jobs import positions
 from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._jobs.positions import Positions
+from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._jobs.state import Pending, State
 from groupwright.pipeline._tables import Batch, Tables
 from groupwright.pipeline._transforms import base
@@ -59,13 +58,11 @@ class Ingest:
     already do not change.
 
     Attributes:
-        lock: Must be held while base tables or state change.
         positions: The newest positions.
     """
 
     def __init__(self, spark: SparkSession, tables: Tables, state: State) -> None:
         """Add to these tables, from their newest positions on."""
-        self.lock = Lock()
         self.positions = positions.load(tables)
         self._spark = spark
         self._tables = tables
@@ -85,10 +82,7 @@ class Ingest:
         try:
             summary = _summarize(decoded, events)
             if summary.records or span:
-                with self.lock:
-                    self._write(
-                        decoded, events, summary, span or Pending(batch, summary.starts, summary.ends)
-                    )
+                self._write(decoded, events, summary, span or Pending(batch, summary.starts, summary.ends))
         finally:
             for each in cached:
                 each.unpersist()
@@ -99,18 +93,12 @@ class Ingest:
         self._tables.add(schemas.READ_POSITIONS, positions.frame(self._spark, new), batch)
         self.positions = new
 
-    def sample(self, rows: Iterable[tuple[Any, ...]], time: datetime, batch: Batch) -> None:
-        """Add rows of `end_offsets`, all sampled at the same time.
-
-        Args:
-            rows: The rows.
-            time: The time of the samples, in UTC.
-            batch: Identity of the batch.
-        """
-        with self.lock:
-            self._state.mark_stale({time.date()})
-            samples = self._spark.createDataFrame(list(rows), schemas.END_OFFSETS.schema).coalesce(1)
-            self._tables.add(schemas.END_OFFSETS, samples, batch)
+    def add_samples(self, samples: Sequence[EndOffsets], batch: Batch) -> None:
+        """Add samples of log-end offsets. May be called by another thread than `add`."""
+        dates = {each.time.date() for each in samples}
+        self._state.mark_stale(dates)
+        self._tables.add(schemas.END_OFFSETS, end_offset_rows(self._spark, samples), batch)
+        self._state.mark_stale(dates)  # again, as in `_write`
 
     def _write(self, decoded: DataFrame, events: DataFrame, summary: BatchSummary, span: Pending) -> None:
         self._state.begin(span)
@@ -123,6 +111,8 @@ class Ingest:
                     parts_of.setdefault(each.table, []).append(each.rows(rows))
         for table, parts in parts_of.items():
             self._tables.add(table, reduce(DataFrame.union, parts).coalesce(files), span.batch)
+        # Again, because a derivation that ran meanwhile has unmarked the dates without these rows.
+        self._state.mark_stale(summary.dates)
         self.record_positions(self.positions.advanced(span.end), span.batch)
         self._state.finish()
 

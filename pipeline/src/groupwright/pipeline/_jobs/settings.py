@@ -66,13 +66,19 @@ class Settings:
     )
     watermark_seconds: float = _setting(
         "Maximum delay of a record behind the newest, in seconds. Dates that the watermark has passed are "
-        "compacted; later records are still added.",
+        "compacted; later records are still added. A batch compacts dates before today.",
         3600.0,
         minimum=0,
     )
     derive_seconds: float = _setting(
         "Interval at which a stream recomputes derived tables for changed dates, in seconds.",
         300.0,
+        minimum=0,
+    )
+    retention_days: int = _setting(
+        "Days for which dates of the tables are kept; 0 keeps them forever. `consumer_group_records` is always "
+        "kept.",
+        0,
         minimum=0,
     )
     lookback_days: int = _setting(

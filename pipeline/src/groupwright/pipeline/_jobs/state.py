@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
+from threading import Lock
 from typing import Any
 
 from groupwright.pipeline._jobs.kafka import Offsets
@@ -30,11 +31,12 @@ class Pending:
 
 
 class State:
-    """The state files of a folder. Not thread-safe."""
+    """The state files of a folder. Thread-safe, except for `begin` and `finish`."""
 
     def __init__(self, folder: Folder) -> None:
         """Use the files of this folder."""
         self._folder = folder
+        self._lock = Lock()
 
     def exists(self) -> bool:
         """Return whether there is any state."""
@@ -50,12 +52,18 @@ class State:
 
     def mark_stale(self, dates: Collection[date]) -> None:
         """Mark dates, before their rows change."""
-        stale = self.stale()
-        self._write_stale({**stale, **{day: stale.get(day, 0) + 1 for day in dates}})
+        if not dates:
+            return
+        with self._lock:
+            stale = self.stale()
+            self._write_stale({**stale, **{day: stale.get(day, 0) + 1 for day in dates}})
 
     def mark_derived(self, derived: Mapping[date, int]) -> None:
         """Unmark the dates that `stale` returned, unless they were marked again since."""
-        self._write_stale({day: count for day, count in self.stale().items() if derived.get(day) != count})
+        with self._lock:
+            self._write_stale(
+                {day: count for day, count in self.stale().items() if derived.get(day) != count}
+            )
 
     def pending(self) -> Pending | None:
         """Return the batch that may be unfinished: `begin` was called for it, and `finish` was not."""

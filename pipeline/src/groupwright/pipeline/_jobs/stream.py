@@ -1,15 +1,16 @@
 """The streaming job: keeps the tables up to date with the cluster.
 
 One streaming query reads all records, decodes them once, and appends them to the base tables batch by batch.
-It starts at the positions in the tables with an empty checkpoint, and again when the topics change. Meanwhile
-the thread of `run_stream` samples log-end offsets, recomputes derived tables, and compacts dates that the
-watermark has passed.
+It starts at the positions in the tables with an empty checkpoint, and again when the topics change. Other
+threads sample log-end offsets, write the samples, recompute derived tables, and compact dates that the
+watermark has passed, so none of these waits for another.
 """
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
+from queue import SimpleQueue
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -18,13 +19,15 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.derive import derive
+from groupwright.pipeline._jobs.maintenance import maintain
 from groupwright.pipeline._jobs.open_transactions import TransactionMonitor
+from groupwright.pipeline._jobs.samples import EndOffsets
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import CHECKPOINT
+from groupwright.pipeline._jobs.worker import Worker
 from groupwright.pipeline._tables import Batch
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline.errors import PipelineError, spark_errors, summarize_error
@@ -65,24 +68,41 @@ class _Stream:
         self._topics = context.known_topics()
         self._writer = ""
         self._sampler = f"sampler-{uuid4()}"
-        self._samples = 0
+        self._samples = SimpleQueue[EndOffsets]()
+        self._written = 0
         self._checked = 0.0
         self._transactions = TransactionMonitor()
-        self._sampled, self._derived = -1e9, time.monotonic()
+        self._query: StreamingQuery | None = None
         self._compacted: date | None = None
 
     def run(self, stop: Event) -> None:
-        while self._follow(stop):
-            self._on_progress("the topics have changed: the query starts again")
-        self._sample()
+        self._workers = [Worker(self._context.spark, *each) for each in self._periodic()]
+        try:
+            while self._follow(stop):
+                self._on_progress("the topics have changed: the query starts again")
+        finally:
+            for worker in self._workers:
+                worker.stop()
+        if self._settings.end_offsets_seconds:
+            self._sample()
+            self._write_samples()
         self._derive()
+
+    def _periodic(self) -> Iterator[tuple[str, float, Callable[[], bool]]]:
+        settings = self._settings
+        if settings.end_offsets_seconds:
+            yield "sampler", settings.end_offsets_seconds, self._sample
+            yield "sample-writer", 0.0, self._write_samples
+        if not settings.once:
+            yield "derived-tables", max(settings.derive_seconds, _CHECK_SECONDS), self._maintain
 
     def _follow(self, stop: Event) -> bool:
         """Run a query until it ends, and return whether to start another because the topics have changed."""
-        query = self._start()
+        query = self._query = self._start()
         try:
             while query.isActive and not stop.is_set() and not self._topics_have_changed():
-                self._run_periodic(query)
+                for worker in self._workers:
+                    worker.check()
                 self._wait(query)
             self._finish(query)
         except PipelineError:
@@ -140,53 +160,49 @@ class _Stream:
         if failure := query.exception():
             raise PipelineError(f"the stream failed: {summarize_error(failure)}")
 
-    def _run_periodic(self, query: StreamingQuery) -> None:
-        """Run the periodic work that is due: sampling, derived tables, compaction."""
-        now, settings = time.monotonic(), self._settings
-        if (
-            settings.end_offsets_seconds
-            and now - self._sampled >= settings.end_offsets_seconds
-            and self._topics
-        ):
-            self._sample()
-        if not settings.once and now - self._derived >= settings.derive_seconds:
-            self._derive()
-            self._compact(query)
+    def _sample(self) -> bool:
+        """Sample log-end offsets. Nothing else runs in this thread, so it keeps its interval."""
+        topics = set(self._topics)
+        sample = self._context.sample_ends(topics) if topics else None
+        if sample:
+            self._samples.put(sample)
+        return bool(sample)
 
-    def _sample(self) -> None:
-        if not self._settings.end_offsets_seconds:
-            return
-        self._sampled = time.monotonic()
-        context = self._context
-        context.sample_ends(set(self._topics), Batch(self._sampler, self._samples))
-        self._samples += 1
+    def _write_samples(self) -> bool:
+        samples: list[EndOffsets] = []
+        while not self._samples.empty():
+            samples.append(self._samples.get())
+        if samples:
+            self._context.ingest.add_samples(samples, Batch(self._sampler, self._written))
+            self._written += 1
+        return bool(samples)
+
+    def _maintain(self) -> bool:
+        self._derive()
+        self._compact()
+        return True
 
     def _derive(self) -> None:
-        self._derived = time.monotonic()
+        started = time.monotonic()
         context = self._context
-        with context.ingest.lock:
-            stale = context.state.stale()
+        stale = context.state.stale()
         if not stale:
             return
         derive(context.tables, stale, lookback_days=self._settings.lookback_days)
-        with context.ingest.lock:
-            context.state.mark_derived(stale)
+        context.state.mark_derived(stale)
         dates = ", ".join(day.isoformat() for day in sorted(stale))
         self._on_progress(
-            f"rebalances, lag and churn of {dates} recomputed in {time.monotonic() - self._derived:.1f} s"
+            f"rebalances, lag and churn of {dates} recomputed in {time.monotonic() - started:.1f} s"
         )
 
-    def _compact(self, query: StreamingQuery) -> None:
-        """Compact the dates that the watermark has passed."""
-        progress: Any = query.lastProgress
+    def _compact(self) -> None:
+        """Compact the dates that the watermark has passed, and delete what is too old."""
+        progress: Any = self._query and self._query.lastProgress
         watermark = progress and progress["eventTime"].get("watermark")
         if not watermark:
             return
         last_date = datetime.fromisoformat(watermark).date() - timedelta(days=1)
         if last_date.year < 2000 or last_date == self._compacted:  # noqa: PLR2004 - the watermark is 1970 before the first record
             return
-        dates = [last_date - timedelta(days=number) for number in range(self._settings.lookback_days)]
-        for table in schemas.BASE_TABLES:
-            with self._context.ingest.lock:
-                self._context.tables.compact(table, dates)
+        maintain(self._context.tables, self._settings, last_date)
         self._compacted = last_date

@@ -95,10 +95,18 @@ class Folder:
         """Delete a file or a folder with its contents, if it exists."""
         self._fs.delete(self._at(name), True)  # noqa: FBT003 - Java's recursive
 
-    def delete_temporary(self) -> None:
-        """Delete the temporary files of writers that were killed. No other writer may be running."""
-        for name in self.names():
-            if name.startswith(".") and name.endswith(_TEMPORARY):
+    def modified(self) -> dict[str, float]:
+        """Return the times of modification of the names in the folder, in seconds since the epoch."""
+        folder = self._at()
+        if not self._fs.exists(folder):
+            return {}
+        found = self._fs.listStatus(folder)
+        return {str(each.getPath().getName()): each.getModificationTime() / 1000 for each in found}
+
+    def delete_temporary(self, before: float) -> None:
+        """Delete the temporary files that writers have left before this time, in seconds since the epoch."""
+        for name, modified in self.modified().items():
+            if name.startswith(".") and name.endswith(_TEMPORARY) and modified < before:
                 self.delete(name)
 
     def _create(self, path: Any, text: str) -> None:

@@ -1,7 +1,7 @@
 """Delta and Iceberg tables, which have atomic commits of their own."""
 
 from collections.abc import Collection
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
@@ -11,6 +11,7 @@ from groupwright.pipeline._tables.protocol import Batch, WriteLease
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 
 _BATCH = "groupwright.batch"
+_KEPT_SNAPSHOTS = timedelta(days=7)
 
 
 class DeltaTables:
@@ -55,6 +56,16 @@ class DeltaTables:
         """See `Tables.compact`."""
         if dates and self._exists(table):
             self._spark.sql(f"OPTIMIZE delta.`{self._path(table)}` WHERE {_date_in(dates)}")
+
+    def retain(self, table: Table, since: date) -> None:
+        """See `Tables.retain`."""
+        if self._exists(table):
+            self._spark.sql(f"DELETE FROM delta.`{self._path(table)}` WHERE {_before(since)}")  # noqa: S608 - no input
+
+    def vacuum(self, table: Table) -> None:
+        """See `Tables.vacuum`. Delta keeps replaced files for 7 days, unless the table sets another time."""
+        if self._exists(table):
+            self._spark.sql(f"VACUUM delta.`{self._path(table)}`")
 
     def _path(self, table: Table) -> str:
         return f"{self._root}/{table.name}"
@@ -106,6 +117,20 @@ class IcebergTables:
             arguments = f"table => '{self._name(table)}', where => \"{_date_in(dates)}\""
             self._spark.sql(f"CALL {catalog}.system.rewrite_data_files({arguments})")
 
+    def retain(self, table: Table, since: date) -> None:
+        """See `Tables.retain`."""
+        self._create(table)
+        self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {_before(since)}")  # noqa: S608 - no input
+
+    def vacuum(self, table: Table) -> None:
+        """See `Tables.vacuum`. Snapshots expire after 7 days."""
+        self._create(table)
+        catalog = self._root.partition(".")[0]
+        time = (datetime.now(UTC) - _KEPT_SNAPSHOTS).strftime("%Y-%m-%d %H:%M:%S")
+        arguments = f"table => '{self._name(table)}', older_than => TIMESTAMP '{time}'"
+        for procedure in ("expire_snapshots", "remove_orphan_files"):
+            self._spark.sql(f"CALL {catalog}.system.{procedure}({arguments})")
+
     def _create(self, table: Table) -> None:
         if not self._spark.catalog.tableExists(self._name(table)):
             empty = empty_frame(self._spark, table)
@@ -124,6 +149,10 @@ def _between(rows: DataFrame, since: date | None, until: date | None) -> DataFra
     if since is not None:
         rows = rows.where(F.col(PARTITION_COLUMN) >= F.lit(since))
     return rows if until is None else rows.where(F.col(PARTITION_COLUMN) <= F.lit(until))
+
+
+def _before(since: date) -> str:
+    return f"{PARTITION_COLUMN} < DATE'{since.isoformat()}'"
 
 
 def _date_in(dates: Collection[date]) -> str:

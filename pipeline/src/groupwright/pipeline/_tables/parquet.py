@@ -15,7 +15,7 @@ them.
 
 import json
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from threading import Lock
@@ -31,6 +31,8 @@ from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 
 GRACE_SECONDS = 600.0
 """Time for which replaced folders are kept, in seconds."""
+_CUT_OFF_SECONDS = 86400.0
+"""Age at which files that no manifest lists are not those of a running batch, in seconds."""
 _KEPT_VERSIONS = 10
 _KEPT_WRITERS = 50
 """Only the last batch of the last job can be repeated."""
@@ -108,13 +110,14 @@ class ParquetTables:
             recent = dict(list(others.items())[-_KEPT_WRITERS:])
             return replace(before, folders=folders, written={**recent, batch.writer: batch.number})
 
-        self._publish(table, change)
+        self._publish(table, change, added)
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """See `Tables.replace`."""
         added = self._write(table, rows, "replacement")
         replaced = {day.isoformat() for day in dates}
         if foreign := added.keys() - replaced:
+            self._discard(table, added)
             raise TablesError(
                 f"{table.name}: rows of {', '.join(sorted(foreign))} cannot replace those of "
                 f"{', '.join(sorted(replaced))}; nothing was changed"
@@ -126,7 +129,7 @@ class ParquetTables:
             kept = {day: folders for day, folders in before.folders.items() if day not in replaced}
             return replace(before, folders={**kept, **{day: [folder] for day, folder in added.items()}})
 
-        self._publish(table, change)
+        self._publish(table, change, added)
 
     def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
         """See `Tables.read`."""
@@ -169,7 +172,28 @@ class ParquetTables:
             later = [path for path in current if path not in compacted]
             return replace(before, folders={**before.folders, day.isoformat(): [*added.values(), *later]})
 
-        self._publish(table, change)
+        self._publish(table, change, added)
+
+    def retain(self, table: Table, since: date) -> None:
+        """See `Tables.retain`."""
+
+        def change(before: Manifest) -> Manifest | None:
+            kept = {day: paths for day, paths in before.folders.items() if day >= since.isoformat()}
+            return replace(before, folders=kept) if kept != before.folders else None
+
+        self._publish(table, change, {})
+
+    def vacuum(self, table: Table) -> None:
+        """See `Tables.vacuum`."""
+        folder = self._root / table.name
+        manifest = self.manifest(table)
+        listed = [*manifest.replaced, *(path for paths in manifest.folders.values() for path in paths)]
+        known = {path.partition("/")[0] for path in listed}
+        oldest = self._clock() - _CUT_OFF_SECONDS
+        for name, modified in folder.modified().items():
+            if name.startswith("batch=") and name not in known and modified < oldest:
+                folder.delete(name)
+        (folder / _MANIFEST).delete_temporary(oldest)
 
     def manifest(self, table: Table) -> Manifest:
         """Return the table's newest manifest."""
@@ -193,8 +217,13 @@ class ParquetTables:
             (self._root / table.name).delete(name)
         return added
 
-    def _publish(self, table: Table, change: Change) -> None:
+    def _publish(self, table: Table, change: Change, added: Mapping[str, str]) -> None:
         """Apply a change to the newest manifest, again if another writer was faster.
+
+        Args:
+            table: The table.
+            change: The change.
+            added: The folders that were written for it, which are deleted if nothing changes.
 
         Raises:
             TablesError: Another job has taken over.
@@ -207,6 +236,7 @@ class ParquetTables:
                 self._require_lease(before)
                 after = change(before)
                 if after is None:
+                    self._discard(table, added)
                     return
                 manifest, expired = self._next(before, after)
                 if manifests.write(_file(manifest.version), json.dumps(asdict(manifest)), replace=False):
@@ -215,6 +245,10 @@ class ParquetTables:
                 folder.delete(path)
             for version in _versions(manifests.names())[:-_KEPT_VERSIONS]:
                 manifests.delete(_file(version))
+
+    def _discard(self, table: Table, added: Mapping[str, str]) -> None:
+        for name in {path.partition("/")[0] for path in added.values()}:
+            (self._root / table.name).delete(name)
 
     def _next(self, before: Manifest, after: Manifest) -> tuple[Manifest, set[str]]:
         """Return the next version, and the folders to delete once it is written."""

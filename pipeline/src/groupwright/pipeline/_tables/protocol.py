@@ -59,3 +59,9 @@ class Tables(Protocol):
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
         """Rewrite each date's rows into fewer files. The rows do not change."""
+
+    def retain(self, table: Table, since: date) -> None:
+        """Delete the rows of dates before this one."""
+
+    def vacuum(self, table: Table) -> None:
+        """Delete files of batches that were cut off, and those that are no longer valid for any reader."""

@@ -84,7 +84,10 @@ def names_by_group(records: DataFrame, names: DataFrame) -> DataFrame:
         records: `consumer_group_records`.
         names: `topic_id` and `topic`.
     """
-    assigned = records.select("group_id", F.explode("current_member.assigned.topic_id").alias("topic_id"))
+    assigned = records.select(
+        F.col("group_id").alias("group_id"),  # an alias: `_by_group` combines it with the records' own
+        F.explode("current_member.assigned.topic_id").alias("topic_id"),
+    )
     return assigned.distinct().join(names, "topic_id").select("group_id", "topic_id", "topic")
 
 
