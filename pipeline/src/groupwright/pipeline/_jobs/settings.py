@@ -76,8 +76,8 @@ class Settings:
         minimum=0,
     )
     retention_days: int = _setting(
-        "Days for which dates of the tables are kept; 0 keeps them forever. `consumer_group_records` is always "
-        "kept.",
+        "Days for which dates of the tables are kept; 0 keeps them forever. `consumer_group_records` is "
+        "always kept.",
         0,
         minimum=0,
     )
