@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 
 from groupwright.pipeline import Batch, PipelineError, Tables, open_tables, schemas
 from groupwright.pipeline._jobs import positions
+from groupwright.pipeline._jobs.kafka import connected
+from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline.jobs import Settings, run_stream
 from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
@@ -125,6 +127,8 @@ def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
         end_offsets_seconds=0,
         trigger_seconds=0.2,
         derive_seconds=3600,
+        stop_seconds=1,
+        kafka={"default.api.timeout.ms": "5000"},  # for which Spark waits for a deleted topic, three times
     )
     lines: list[str] = []
     failures: list[PipelineError] = []
@@ -153,6 +157,7 @@ def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
     finally:
         stop.set()
         thread.join(PATIENCE)
+    wait_until(lambda: not spark.streams.active, "the query has stopped")
     assert [str(error).partition(":")[0] for error in failures] == ["records are missing"]
     assert f"{events} was deleted and created again" in str(failures[0])
 
@@ -181,6 +186,30 @@ def test_records_behind_an_open_transaction_are_counted_and_read_when_it_ends(
     assert f"({events}-0: 4 from offset 0)" in caplog.text
     producer.abort_transaction(PATIENCE)
     assert "3 records added" in run_job("batch", *where)
+
+
+def test_log_end_offsets_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkSession) -> None:
+    """As Kafka's admin client lists them, one by one."""
+    names = {"sampled", "sampled-2-0"}
+    for name in names:
+        kafka.create_topic(name, partitions=3)
+    for partition, number in enumerate((4, 0, 2)):
+        produce_events(kafka, "sampled", number, partition)
+    produce_events(kafka, "sampled-2-0", 5, 1)
+    with connected(spark, {"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
+        topics = cluster.topics(names)
+        listed = cluster.offsets(topics, "latest")
+        now = datetime(2026, 11, 20, 8, tzinfo=UTC)
+        ids = {name: topic.id for name, topic in topics.items()}
+        sample = EndOffsets(now, cluster.end_offsets(topics), ids)
+    found = end_offset_rows(spark, [sample]).collect()
+    assert {(row.topic, row.partition, row.end_offset, row.topic_id) for row in found} == {
+        (name, partition, offset, ids[name])
+        for name, by_partition in listed.items()
+        for partition, offset in by_partition.items()
+    }
+    assert listed == {"sampled": {0: 4, 1: 0, 2: 2}, "sampled-2-0": {0: 0, 1: 5, 2: 0}}
+    assert {(row.time, row.date) for row in found} == {(now.replace(tzinfo=None), now.date())}
 
 
 def low_watermark(kafka: LocalKafka, topic: str) -> int:

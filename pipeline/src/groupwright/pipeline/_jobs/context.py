@@ -65,8 +65,6 @@ class JobContext:
         self.topics = self._existing_topics()
         self._load_older_positions()
         losses = self.losses()
-        if losses and self.settings.on_data_loss == "fail":
-            raise PipelineError(_sentence(losses))
         for loss in losses:
             _log.warning("%s. on_data_loss=restart: the job will %s", loss.message, loss.remedy)
         if OFFSETS_TOPIC not in self.topics:
@@ -89,11 +87,18 @@ class JobContext:
         return self.cluster.topics(self._names()) != self.topics
 
     def losses(self) -> list[DataLoss]:
-        """Return the records that can no longer be read, as of now."""
+        """Return the records that can no longer be read, as of now.
+
+        Raises:
+            PipelineError: There are some, and `on_data_loss` is `fail`.
+        """
         topics = self.cluster.topics(self._names())
         earliest = self.cluster.offsets(topics, "earliest")
         ends = self.cluster.offsets(topics, "latest", read_committed=False)
-        return find_losses(self._read_positions(), topics, earliest, ends)
+        losses = find_losses(self._read_positions(), topics, earliest, ends)
+        if losses and self.settings.on_data_loss == "fail":
+            raise PipelineError(_sentence(losses))
+        return losses
 
     def held_partitions(self) -> list[HeldPartition]:
         """Return the partitions with records behind open transactions, as of now."""

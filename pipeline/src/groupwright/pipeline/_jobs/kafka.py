@@ -100,15 +100,16 @@ class Cluster:
         Raises:
             PipelineError: The cluster does not respond.
         """
-        wanted = json.dumps({name: list(range(topic.partitions)) for name, topic in topics.items()})
-        partitions = self._jvm.org.apache.spark.sql.kafka010.JsonUtils.partitions(wanted)
+        wanted = {name: dict.fromkeys(range(topic.partitions), 0) for name, topic in topics.items()}
+        by_partition = self._jvm.org.apache.spark.sql.kafka010.JsonUtils.partitionOffsets(json.dumps(wanted))
+        partitions = self._jvm.scala.jdk.javaapi.CollectionConverters.asJavaCollection(by_partition.keySet())
         timeout = self._jvm.java.time.Duration.ofSeconds(_TIMEOUT_SECONDS)
         try:
             if self._consumer is None:
                 self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
                     self._consumer_configuration
                 )
-            found = self._consumer.endOffsets(self._jvm.java.util.Arrays.asList(partitions), timeout)
+            found = self._consumer.endOffsets(partitions, timeout)
         except Py4JJavaError as error:
             raise self._no_response(error) from None
         return str(self._jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(found))

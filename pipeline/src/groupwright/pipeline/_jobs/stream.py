@@ -15,7 +15,8 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -37,6 +38,8 @@ OnProgress = Callable[[str], None]
 
 _CHECK_SECONDS = 1
 _TOPICS_SECONDS = 5
+_STOP_TIMEOUT = "spark.sql.streaming.stopTimeout"
+_STOP_SECONDS = 30
 
 _log = logging.getLogger("groupwright.pipeline")
 
@@ -79,6 +82,8 @@ class _Stream:
         self._workers = [Worker(self._context.spark, *each) for each in self._periodic()]
         try:
             while self._follow(stop):
+                if self._query and self._query.isActive:
+                    raise PipelineError("the topics have changed, and the query is stuck: restart the job")
                 self._on_progress("the topics have changed: the query starts again")
         finally:
             for worker in self._workers:
@@ -106,11 +111,11 @@ class _Stream:
                 self._wait(query)
             self._finish(query)
         except PipelineError:
-            if not self._context.losses():
+            if not self._context.losses():  # raises what is missing, unless the job is to go on
                 raise
-            return True  # `prepare` says what is missing, and decides
+            return True
         finally:
-            query.stop()
+            _stop(query)
         return not stop.is_set() and not self._settings.once
 
     def _start(self) -> StreamingQuery:
@@ -118,6 +123,7 @@ class _Stream:
         start = self._context.prepare()
         self._writer, self._checked = f"stream-{uuid4()}", time.monotonic()
         Folder(self._context.spark, settings.state_folder).delete(CHECKPOINT)
+        self._context.spark.conf.set(_STOP_TIMEOUT, f"{_STOP_SECONDS}s")
         writer = (
             source.stream(self._context.spark, settings, start)
             .withWatermark("timestamp", f"{settings.watermark_seconds:g} seconds")
@@ -143,7 +149,10 @@ class _Stream:
         self._checked = time.monotonic()
         for line in self._transactions.update(self._context.held_partitions(), self._checked):
             _log.warning("%s", line)
-        return self._context.topics_have_changed()
+        has_changed = self._context.topics_have_changed()
+        if has_changed:
+            self._context.losses()  # a query of a deleted topic stops after minutes: the message comes first
+        return has_changed
 
     def _wait(self, query: StreamingQuery) -> None:
         try:
@@ -156,7 +165,7 @@ class _Stream:
         deadline = time.monotonic() + self._settings.stop_seconds
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             self._wait(query)
-        query.stop()
+        _stop(query)
         if failure := query.exception():
             raise PipelineError(f"the stream failed: {summarize_error(failure)}")
 
@@ -206,3 +215,10 @@ class _Stream:
             return
         maintain(self._context.tables, self._settings, last_date)
         self._compacted = last_date
+
+
+def _stop(query: StreamingQuery) -> None:
+    try:
+        query.stop()
+    except (PySparkException, Py4JError) as error:
+        _log.warning("The query has not stopped within %d s: %s", _STOP_SECONDS, summarize_error(error))
