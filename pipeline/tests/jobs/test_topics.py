@@ -128,7 +128,8 @@ def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
         trigger_seconds=0.2,
         derive_seconds=3600,
         stop_seconds=1,
-        kafka={"default.api.timeout.ms": "5000"},  # for which Spark waits for a deleted topic, three times
+        # Spark waits so long for a deleted topic, three times.
+        kafka={"default.api.timeout.ms": "5000", "request.timeout.ms": "5000"},
     )
     lines: list[str] = []
     failures: list[PipelineError] = []
