@@ -75,6 +75,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {**_RUNS, "pipeline": {**_RUNS["pipeline"], "storage": {"enabled": False}}},
         "pipeline.settings.tables",
     ),
+    "a stream and a batch on the same tables": (
+        {**_RUNS, "batch": {"enabled": True}},
+        "stream and batch both write the tables /var/lib/groupwright/tables",
+    ),
+    "Parquet tables on an object store": (
+        {**_RUNS, "stream": {"enabled": True, "settings": {"tables": "s3a://bucket/tables"}}},
+        "set pipeline.settings.format to delta or iceberg",
+    ),
     "a doctor's name that is too long": (
         {"doctor": {"enabled": True, "consumers": {"b" * 40: {"settings": {"group.id": "billing"}}}}},
         f"doctor.consumers.{'b' * 40}",

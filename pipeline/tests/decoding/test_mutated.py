@@ -79,16 +79,17 @@ def test_no_damage_raises_and_none_reaches_another_row(golden_records: list[Any]
 
 
 def _count(made: pa.RecordBatch, decoded: pa.RecordBatch) -> dict[str, int]:
-    """Count rows by outcome. Assert that rejected rows keep their bytes, and others have their struct."""
+    """Count rows by outcome. Assert that rows with an error keep their bytes, decoded ones their struct."""
     kinds = decoded.column("record_kind")
     unknown, malformed = pc.equal(kinds, UNKNOWN), pc.equal(kinds, MALFORMED)
     aside = pc.or_(unknown, malformed)
-    assert decoded.column("error").is_valid().equals(aside)
+    has_error = pc.or_(aside, pa.array([_has_member_error(row) for row in decoded.column("group_metadata")]))
+    assert decoded.column("error").is_valid().equals(has_error)
     for name in ("key", "value"):
-        assert decoded.column(f"raw_{name}").filter(aside).equals(made.column(name).filter(aside))
+        assert decoded.column(f"raw_{name}").filter(has_error).equals(made.column(name).filter(has_error))
         assert (
-            decoded.column(f"raw_{name}").filter(pc.invert(aside)).null_count
-            == len(decoded) - aside.true_count
+            decoded.column(f"raw_{name}").filter(pc.invert(has_error)).null_count
+            == len(decoded) - has_error.true_count
         )
     for name in COLUMNS:
         assert decoded.column(name).is_valid().equals(pc.equal(kinds, name))
@@ -149,6 +150,12 @@ def test_the_reason_names_the_field_and_the_place(
     assert (row["raw_key"], row["raw_value"]) == (key, value)
 
 
+def _has_member_error(generation: pa.Scalar) -> bool:
+    members = (generation["members"].as_py() if generation.is_valid else None) or ()
+    parts = [member[part] for member in members for part in ("subscription", "assignment")]
+    return any(part and part["error"] for part in parts)
+
+
 def test_a_damaged_subscription_leaves_the_rest_of_the_generation(batch: MakeBatch) -> None:
     def string(text: bytes) -> bytes:
         return len(text).to_bytes(2, "big") + text
@@ -177,6 +184,8 @@ def test_a_damaged_subscription_leaves_the_rest_of_the_generation(batch: MakeBat
     assert cut["subscription"]["error"] == "subscription.topics: it goes beyond the end, at byte 6"
     assert cut["subscription"]["topics"] is None
     assert cut["assignment"]["partitions"] == []
+    assert row["error"] == f"subscription of member 'cut': {cut['subscription']['error']}"
+    assert (row["raw_key"], row["raw_value"]) == (b"\0\2\0\1g", value)
 
 
 @pytest.mark.timeout(60)

@@ -164,14 +164,15 @@ def start_program(tmp_path: Path) -> Iterator[Callable[..., Program]]:
 
 
 @pytest.fixture
-def run_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+def run_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
     """The command in this process, on the Spark of the tests: starting another takes longer than the job."""
     monkeypatch.setattr(pipeline, "local_spark", lambda *_: contextlib.nullcontext(spark))
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def run(*arguments: str) -> None:
+    def run(*arguments: str, exit_code: int = 0) -> str:
         done = CliRunner().invoke(pipeline.app, arguments)
-        assert done.exit_code == 0, done.output
+        assert done.exit_code == exit_code, done.output
+        return done.output
 
     yield run
     for number, handler in handlers.items():

@@ -27,7 +27,7 @@ def test_the_command_line_wins_over_the_file_and_kafka_s_own_settings_are_passed
         "sasl.mechanism": "PLAIN",
     }
     assert dict(settings.spark) == {"spark.driver.memory": "4g"}
-    assert settings.checkpoint == "s3a://bucket/tables/_state/checkpoint"
+    assert settings.state_folder == "s3a://bucket/tables/_state"
 
 
 def test_no_secret_is_shown() -> None:
@@ -44,6 +44,7 @@ def test_no_secret_is_shown() -> None:
         ([*NEEDED, "tabels=/data"], "unknown setting 'tabels'"),
         ([*NEEDED, "trigger_seconds=soon"], "trigger_seconds='soon' is not a valid float"),
         ([*NEEDED, "max_offsets_per_trigger=0"], "max_offsets_per_trigger=0: it must be at least 1"),
+        ([*NEEDED, "on_data_loss=ignore"], "on_data_loss=ignore: it must be fail or restart"),
         ([*NEEDED, "once=perhaps"], "once='perhaps' is not a valid bool"),
         ([*NEEDED, "trigger_seconds"], "'trigger_seconds' is not a setting: write KEY=VALUE"),
         ([*NEEDED, "format=iceberg"], "state is not set"),

@@ -35,6 +35,9 @@ def check(spark: SparkSession, tables: Tables) -> None:
     assert offsets(tables.read(END_OFFSETS, since=SECOND)) == [3]
     tables.compact(END_OFFSETS, [FIRST])
     assert offsets(tables.read(END_OFFSETS)) == [3, 7]
+    tables.retain(END_OFFSETS, SECOND)
+    tables.vacuum(END_OFFSETS)
+    assert offsets(tables.read(END_OFFSETS)) == [3]
 
 
 def main(folder: str, jars: str, settings: str) -> None:

@@ -164,7 +164,7 @@ def test_generations_are_joined_to_events_and_to_commits_that_went_back(spark: S
         rows_of(spark, schemas.CLIENT_EVENTS, *({"group_id": "billing", **event} for event in events)),
         rows_of(spark, schemas.OFFSET_COMMITS, *commits),
     )
-    names = spark.createDataFrame([], "topic_id string, topic string")
+    names = spark.createDataFrame([], "group_id string, topic_id string, topic string")
     found = rebalances.rebalances(histories, names)
     assert found.schema.simpleString() == schemas.REBALANCES.schema.simpleString()
     fourth, fifth, sixth = found.orderBy("generation").collect()

@@ -30,7 +30,20 @@
 {{- end -}}
 {{- $tables := .Values.pipeline.settings.tables -}}
 {{- if and (not .Values.pipeline.storage.enabled) (hasPrefix "/" $tables) -}}
-{{- fail (printf "pipeline.settings.tables is %s, a folder in a read-only container: let it be a URI, such as s3a://bucket/groupwright, or set pipeline.storage.enabled=true" $tables) -}}
+{{- fail (printf "pipeline.settings.tables is %s, a folder in a read-only container: let it be a URI, such as hdfs://namenode/groupwright, or set pipeline.storage.enabled=true" $tables) -}}
+{{- end -}}
+{{- range $job := list "stream" "batch" -}}
+{{- $settings := merge (dict) (index $.Values $job).settings $.Values.pipeline.settings -}}
+{{- if and (index $.Values $job).enabled (eq (default "parquet" $settings.format) "parquet") (regexMatch "^[a-z0-9]+://" $settings.tables) (not (regexMatch "^(hdfs|file)://" $settings.tables)) -}}
+{{- fail (printf "the %s job's tables are %s, an object store, where renames are not atomic: set pipeline.settings.format to delta or iceberg" $job $settings.tables) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.stream.enabled .Values.batch.enabled -}}
+{{- $stream := merge (dict) .Values.stream.settings .Values.pipeline.settings -}}
+{{- $batch := merge (dict) .Values.batch.settings .Values.pipeline.settings -}}
+{{- if eq $stream.tables $batch.tables -}}
+{{- fail (printf "stream and batch both write the tables %s, and only one job at a time may write: enable one of them, or set stream.settings.tables or batch.settings.tables" $stream.tables) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -6,6 +6,7 @@ from groupwright.pipeline._jobs.kafka import CONNECTOR
 from groupwright.pipeline._jobs.session import cluster_session, local_session
 from groupwright.pipeline._jobs.settings import SETTINGS, Settings, settings_from
 from groupwright.pipeline._jobs.stream import run_stream
+from groupwright.pipeline._jobs.upgrade import run_upgrade
 
 __all__ = [
     "CONNECTOR",
@@ -16,6 +17,7 @@ __all__ = [
     "local_session",
     "run_batch",
     "run_stream",
+    "run_upgrade",
     "settings_from",
     "with_consumer_members",
 ]

@@ -261,9 +261,14 @@ CLIENT_EVENTS = _base(
 )
 QUARANTINE = _base(
     "quarantine",
-    "A record that could not be decoded, or is of an unknown kind.",
+    "A record that could not be decoded, in whole or in part, or is of an unknown kind.",
     _column("topic", STRING, "The topic from which it was read."),
-    _column("record_kind", STRING, "`malformed`, `unknown`, or `client_event`."),
+    _column(
+        "record_kind",
+        STRING,
+        "`malformed`, `unknown`, `client_event`, or `group_metadata`: a generation with a member whose "
+        "subscription or assignment is malformed; its other columns are in `group_members`.",
+    ),
     _column("key_version", INT, "The first two bytes of the key, as a number."),
     _column("value_version", INT, "The first two bytes of the value, as a number."),
     _column("error", STRING, "The reason why it could not be decoded."),
@@ -278,6 +283,18 @@ END_OFFSETS = _table(
     _column("end_offset", LONG, "The offset of the next message."),
     _column("time", TIME, "When the offset was sampled."),
     _column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
+    date="Date of `time`.",
+)
+READ_POSITIONS = _table(
+    "read_positions",
+    "The position of the jobs in a partition that they read, after a batch.",
+    _column("sequence", LONG, "Number of the snapshot, ascending; the rows of a snapshot have the same."),
+    _column("cluster_id", STRING, "The cluster's id."),
+    _column("topic", STRING, "The topic."),
+    _column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
+    _column("log_partition", INT, "Its partition."),
+    _column("next_offset", LONG, "The first offset that has not been read."),
+    _column("time", TIME, "When the batch was added."),
     date="Date of `time`.",
 )
 REBALANCES = _derived(
@@ -380,6 +397,7 @@ BASE_TABLES = (
     CLIENT_EVENTS,
     QUARANTINE,
     END_OFFSETS,
+    READ_POSITIONS,
 )
 DERIVED_TABLES = (REBALANCES, LAG, CHURN)
 TABLES = {table.name: table for table in (*BASE_TABLES, *DERIVED_TABLES)}

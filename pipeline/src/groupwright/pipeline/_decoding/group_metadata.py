@@ -35,3 +35,23 @@ def with_consumer_protocol(generations: Mapping[str, pa.Array]) -> pa.Array:
     columns["subscription"] = decode_subscriptions(subscriptions, protocols)
     columns["assignment"] = decode_assignments(assignments)
     return arrays.lists(counts.astype(np.int64), arrays.structs(columns, CLASSIC_MEMBER, len(flat)))
+
+
+def member_errors(members: pa.Array) -> dict[int, str]:
+    """Return the first error in a subscription or assignment of each generation that has one.
+
+    Args:
+        members: `(generations,)`, the result of `with_consumer_protocol`.
+    """
+    flat = members.flatten()
+    errors = {part: pc.struct_field(flat, [part, "error"]) for part in ("subscription", "assignment")}
+    found = np.zeros(len(flat), np.bool_)
+    for of_part in errors.values():
+        found |= of_part.is_valid().to_numpy(zero_copy_only=False)
+    generations = np.repeat(np.arange(len(members)), members.value_lengths().fill_null(0))
+    firsts: dict[int, str] = {}
+    for row in np.flatnonzero(found).tolist():
+        part, error = next((part, each[row].as_py()) for part, each in errors.items() if each[row].is_valid)
+        member = pc.struct_field(flat, "member_id")[row].as_py()
+        firsts.setdefault(int(generations[row]), f"{part} of member {member!r}: {error}")
+    return firsts

@@ -1,7 +1,7 @@
 """Decoding of batches of `__consumer_offsets`: one row in, one row out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from groupwright.pipeline._decoding import arrays
 from groupwright.pipeline._decoding.cursors import BatchCursor, Flags, Numbers
-from groupwright.pipeline._decoding.group_metadata import with_consumer_protocol
+from groupwright.pipeline._decoding.group_metadata import member_errors, with_consumer_protocol
 from groupwright.pipeline._decoding.messages import (
     GROUP_METADATA,
     OFFSET_COMMIT,
@@ -40,6 +40,7 @@ class _Records:
         kinds: `(rows,) int64`, index of the kind in `_NAMES`; `_NO_KIND` if the key's version or group id is
             invalid.
         versions: `(rows,) int64`, the value's version; 0 if there is no valid one.
+        member_errors: By row, the first error in a subscription or assignment of a classic group's member.
     """
 
     keys: BatchCursor
@@ -48,6 +49,7 @@ class _Records:
     unknown: Flags
     kinds: Numbers
     versions: Numbers
+    member_errors: dict[int, str] = field(default_factory=dict)
 
     @property
     def valid(self) -> Flags:
@@ -62,8 +64,9 @@ class _Records:
 def decode_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Decode raw records; `schema` has the columns of input and output.
 
-    A record that is malformed or of an unknown kind has a row with the reason and its bytes. Invalid bytes
-    never raise, and never affect other rows.
+    A record that is malformed or of an unknown kind has a row with the reason and its bytes. So has a
+    generation in which only the subscription or assignment of a member is malformed, beside its columns.
+    Invalid bytes never raise, and never affect other rows.
 
     Args:
         batch: Rows of `RAW`; other columns are ignored.
@@ -80,8 +83,9 @@ def decode_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns["record_kind"] = pa.array(_NAMES).take(pa.array(np.where(valid, records.kinds, unusable)))
     columns["tombstone"] = pa.array(records.tombstones)
     columns["error"] = _errors(records, *starts)
-    columns["raw_key"] = arrays.null_unless(batch.column("key"), ~valid)
-    columns["raw_value"] = arrays.null_unless(batch.column("value"), ~valid)
+    has_error = columns["error"].is_valid().to_numpy(zero_copy_only=False)
+    columns["raw_key"] = arrays.null_unless(batch.column("key"), has_error)
+    columns["raw_value"] = arrays.null_unless(batch.column("value"), has_error)
     for name, arrow_type in COLUMNS.items():
         parts = [structs[name]] if name in structs else []
         columns[name] = arrays.scatter(parts, batch.num_rows, arrow_type, valid)
@@ -207,6 +211,8 @@ def _read_struct(
             of_value = struct.columns(cursor, "value")
             if kind.name == GROUP_METADATA:
                 of_value["members"] = with_consumer_protocol(of_value)
+                errors = member_errors(of_value["members"])
+                records.member_errors |= {int(rows[chosen[row]]): error for row, error in errors.items()}
             _advance(records.values, cursor, rows[chosen])
             parts.append((chosen, of_value))
     arrow_type = COLUMNS[kind.name]
@@ -230,10 +236,15 @@ def _reject_unknown(records: _Records, cursor: BatchCursor, is_unknown: Flags, r
 
 
 def _errors(records: _Records, key_starts: Numbers, value_starts: Numbers) -> pa.Array:
-    if records.valid.all():
+    of_members = records.member_errors
+    if records.valid.all() and not of_members:
         return pa.nulls(len(records.keys), pa.string())
     of_keys, of_values = records.keys.errors(key_starts), records.values.errors(value_starts)
-    return pa.array([key or value for key, value in zip(of_keys, of_values, strict=True)], pa.string())
+    errors = [
+        key or value or of_members.get(row)
+        for row, (key, value) in enumerate(zip(of_keys, of_values, strict=True))
+    ]
+    return pa.array(errors, pa.string())
 
 
 def _nulls(column: pa.Array) -> Flags:

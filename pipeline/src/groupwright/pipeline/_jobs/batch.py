@@ -1,8 +1,7 @@
 """The batch job: brings the tables up to a time or to offsets.
 
 It starts where the tables end, so it can be run at any interval. A long range is read in parts of at most
-`max_offsets_per_trigger` offsets. A part that an earlier run left unfinished is repeated first, with the same
-offsets.
+`max_offsets_per_trigger` offsets.
 """
 
 import hashlib
@@ -10,7 +9,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,6 +18,8 @@ from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.derive import derive
 from groupwright.pipeline._jobs.kafka import Offsets
+from groupwright.pipeline._jobs.maintenance import maintain
+from groupwright.pipeline._jobs.open_transactions import warning
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import Pending
 from groupwright.pipeline._tables import Batch
@@ -54,46 +55,38 @@ def run_batch(
         PipelineError: The cluster does not respond, or `end` is not a valid position.
         TablesError: The tables cannot be opened or written.
     """
-    with spark_errors("the batch"), job_context(spark, settings) as context:
+    with spark_errors("the batch"), job_context(spark, settings, "batch") as context:
         added, topics = _add(context, on_progress)
+        if held := context.held_partitions():
+            _log.warning("%s", warning(held))
         if added and settings.end_offsets_seconds:
             now = datetime.now(UTC)
-            context.sample_ends(topics | context.known_topics(), Batch(f"sampler-{now.isoformat()}", 0))
+            if sample := context.sample_ends(topics | context.known_topics()):
+                context.ingest.add_samples([sample], Batch(f"sampler-{now.isoformat()}", 0))
         stale = context.state.stale()
         if stale:
             derive(context.tables, stale, lookback_days=settings.lookback_days)
             context.state.mark_derived(stale)
+            maintain(context.tables, settings, datetime.now(UTC).date() - timedelta(days=1))
         return added
 
 
 def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str]]:
     added, topics = 0, set[str]()
-    unfinished = context.state.pending()
-    start = unfinished.start if unfinished else context.start()
+    start = context.prepare()
     end = _end(context)
     total, done = _count_offsets(start, end), 0
     on_progress(Progress(0, total))
-    while unfinished or _count_offsets(start, end):
-        part = unfinished or _part(start, end, context.settings.max_offsets_per_trigger)
-        unfinished = None
-        context.state.begin(part)
+    while _count_offsets(start, end):
+        part = _part(start, end, context.settings.max_offsets_per_trigger)
         records = source.batch(context.spark, context.settings, part.start, part.end)
-        summary = context.ingest.add(records, part.batch)
-        context.state.record_ingested(part.end)
-        context.state.finish()
+        summary = context.ingest.add(records, part.batch, part)
         added += summary.records.total()
         topics |= summary.topics
         done += _count_offsets(part.start, part.end)
-        # A repeated part need not have all partitions: the offsets topic may have more of them now.
-        start = {
-            topic: {
-                partition: part.end.get(topic, {}).get(partition, offset)
-                for partition, offset in by_partition.items()
-            }
-            for topic, by_partition in start.items()
-        }
+        start = part.end
         on_progress(Progress(min(done, total), total))
-    return added, topics
+    return added + context.repeated, topics
 
 
 def _end(context: JobContext) -> Offsets:

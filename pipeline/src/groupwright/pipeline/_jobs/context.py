@@ -1,17 +1,23 @@
 """Context shared by all jobs: tables, state, cluster, start offsets and samples of log-end offsets."""
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline import schemas
+from groupwright.pipeline._jobs import source
+from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses
 from groupwright.pipeline._jobs.ingest import Ingest
 from groupwright.pipeline._jobs.kafka import Cluster, KafkaTopic, Offsets, connected
+from groupwright.pipeline._jobs.lease import hold_lease
+from groupwright.pipeline._jobs.open_transactions import HeldPartition, held_partitions
+from groupwright.pipeline._jobs.positions import Positions, TopicPosition, derived_offsets, newest_time
+from groupwright.pipeline._jobs.samples import EndOffsets
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import State
 from groupwright.pipeline._tables import Batch, Tables, open_tables
@@ -22,7 +28,7 @@ from groupwright.pipeline.errors import PipelineError
 _log = logging.getLogger("groupwright.pipeline")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobContext:
     """Connections and settings of a running job.
 
@@ -33,7 +39,8 @@ class JobContext:
         state: The job's persistent state.
         cluster: Admin client of the cluster to read.
         ingest: Adds batches to the base tables.
-        topics: The topics to read: the offsets topic, and the events' topic if it exists.
+        topics: The topics to read, as of `prepare`: the offsets topic, and the events' topic if it exists.
+        repeated: Number of records of a pending batch that `prepare` has added.
     """
 
     spark: SparkSession
@@ -42,86 +49,222 @@ class JobContext:
     state: State
     cluster: Cluster
     ingest: Ingest
-    topics: dict[str, KafkaTopic]
+    topics: Mapping[str, KafkaTopic] = field(default_factory=dict)
+    repeated: int = 0
 
-    def start(self) -> Offsets:
-        """Return the start offsets: where the tables end, or the setting `start` for new partitions."""
-        ingested = self.state.ingested()
-        return {
-            topic: {
-                partition: ingested.get(topic, {}).get(partition, offset)
-                for partition, offset in by_partition.items()
-            }
-            for topic, by_partition in self.cluster.offsets(self.topics, self.settings.start).items()
-        }
+    def prepare(self) -> Offsets:
+        """Compare the topics with the tables, add a pending batch, and return the start offsets.
 
-    def sample_ends(self, topics: Collection[str], batch: Batch) -> None:
-        """Add a sample of the topics' log-end offsets. Topics that no longer exist are skipped."""
+        Partitions that the tables do not have yet are read from their beginning, or from the setting `start`
+        if the tables are empty.
+
+        Raises:
+            PipelineError: Records are missing and `on_data_loss` is `fail`, or the cluster has no groups yet
+                or is not the tables' cluster.
+        """
+        self.topics = self._existing_topics()
+        self._load_older_positions()
+        losses = self.losses()
+        for loss in losses:
+            _log.warning("%s. on_data_loss=restart: the job will %s", loss.message, loss.remedy)
+        if OFFSETS_TOPIC not in self.topics:
+            raise PipelineError(
+                f"{self.settings.bootstrap_servers} shows no topic {OFFSETS_TOPIC}: either no group has "
+                "committed yet, or the job's principal needs the permission Describe on it"
+            )
+        self._add_pending(losses)
+        before = self.ingest.positions
+        after = self._start_positions(losses)
+        log_if_repartitioned(before, self.topics)
+        if before != after:
+            self.ingest.record_positions(
+                replace(after, sequence=before.sequence + 1), Batch(f"start-{uuid4()}", 0)
+            )
+        return after.offsets()
+
+    def topics_have_changed(self) -> bool:
+        """Return whether a topic was created, deleted, or has more partitions since `prepare`."""
+        return self.cluster.topics(self._names()) != self.topics
+
+    def losses(self) -> list[DataLoss]:
+        """Return the records that can no longer be read, as of now.
+
+        Raises:
+            PipelineError: There are some, and `on_data_loss` is `fail`.
+        """
+        topics = self.cluster.topics(self._names())
+        earliest = self.cluster.offsets(topics, "earliest")
+        ends = self.cluster.offsets(topics, "latest", read_committed=False)
+        losses = find_losses(self._read_positions(), topics, earliest, ends)
+        if losses and self.settings.on_data_loss == "fail":
+            raise PipelineError(_sentence(losses))
+        return losses
+
+    def held_partitions(self) -> list[HeldPartition]:
+        """Return the partitions with records behind open transactions, as of now."""
+        topics = self.cluster.topics(self._names())
+        stable = self.cluster.offsets(topics, "latest")
+        return held_partitions(stable, self.cluster.offsets(topics, "latest", read_committed=False))
+
+    def sample_ends(self, topics: Collection[str]) -> EndOffsets | None:
+        """Sample the topics' log-end offsets; None if none of the topics exists any more."""
         existing = self.cluster.topics(topics)
         if not existing:
-            return
+            return None
         time = datetime.now(UTC)
-        rows = [
-            (topic, partition, offset, time, existing[topic].id, time.date())
-            for topic, by_partition in self.cluster.offsets(existing, "latest").items()
-            for partition, offset in by_partition.items()
-        ]
-        self.ingest.sample(self.spark, rows, time, batch)
+        ids = {name: topic.id for name, topic in existing.items()}
+        return EndOffsets(time, self.cluster.end_offsets(existing), ids)
 
     def known_topics(self) -> set[str]:
         """Return the topics that have samples of log-end offsets."""
         ends = self.tables.read(schemas.END_OFFSETS).select("topic").distinct()
         return {row.topic for row in ends.collect()}
 
+    def _names(self) -> set[str]:
+        return {OFFSETS_TOPIC, self.settings.events_topic} - {""}
 
-@contextmanager
-def job_context(spark: SparkSession, settings: Settings) -> Iterator[JobContext]:
-    """Open the tables and connect to the cluster.
-
-    Raises:
-        PipelineError: The cluster does not respond, has no groups yet, or is not the tables' cluster.
-        TablesError: The tables cannot be opened.
-    """
-    spark.conf.set("spark.sql.session.timeZone", "UTC")  # so that dates are in UTC
-    tables = open_tables(spark, settings.tables, settings.format)
-    state = State(Folder(spark, settings.state_folder))
-    with connected(spark, settings.client) as cluster:
-        topics = cluster.topics({OFFSETS_TOPIC, settings.events_topic} - {""})
-        _require_same_cluster(cluster, topics, state, settings)
+    def _existing_topics(self) -> Mapping[str, KafkaTopic]:
+        settings = self.settings
+        topics = self.cluster.topics(self._names())
+        known, id_ = self.ingest.positions, self.cluster.id()
+        if known.cluster_id and known.cluster_id != id_:
+            raise PipelineError(
+                f"{settings.tables} has tables of cluster {known.cluster_id}, but "
+                f"{settings.bootstrap_servers} is cluster {id_}: use separate tables for each cluster"
+            )
         if settings.events_topic and settings.events_topic not in topics:
             _log.warning("Topic %s does not exist: no events are read", settings.events_topic)
-        yield JobContext(spark, settings, tables, state, cluster, Ingest(tables, state), topics)
+        return topics
 
-
-def _require_same_cluster(
-    cluster: Cluster, topics: dict[str, KafkaTopic], state: State, settings: Settings
-) -> None:
-    if OFFSETS_TOPIC not in topics:
-        raise PipelineError(
-            f"{settings.bootstrap_servers} shows no topic {OFFSETS_TOPIC}: either no group has committed "
-            "yet, or the job's principal needs the permission Describe on it"
+    def _load_older_positions(self) -> None:
+        """Derive positions from the base tables if they have rows and no snapshot."""
+        positions = self.ingest.positions
+        if positions.sequence:
+            if not self.state.exists():
+                self._mark_recent_stale()
+            return
+        if self.state.has_older_version():
+            raise PipelineError(
+                f"{self.settings.tables} has tables of an older version: bring them up to date with "
+                "`groupwright pipeline upgrade`, which takes the job's settings"
+            )
+        offsets = derived_offsets(self.tables, self.settings.events_topic)
+        if not offsets:
+            return
+        _log.warning(
+            "%s has records but no positions: the job goes on after each partition's last record",
+            self.settings.tables,
         )
-    now: dict[str, Any] = {"id": cluster.id(), "partitions": topics[OFFSETS_TOPIC].partitions}
-    before = state.cluster()
-    if before and before["id"] != now["id"]:
-        raise PipelineError(
-            f"{settings.tables} has tables of cluster {before['id']}, but {settings.bootstrap_servers} is "
-            f"cluster {now['id']}: use separate tables for each cluster"
+        self.ingest.positions = Positions(
+            topics={
+                name: TopicPosition(topic.id, offsets[name])
+                for name, topic in self.topics.items()
+                if name in offsets
+            }
         )
-    log_if_repartitioned(before["partitions"] if before else None, now["partitions"])
-    if before != now:
-        state.set_cluster(now)
+        self._mark_recent_stale()
+
+    def _mark_recent_stale(self) -> None:
+        today = datetime.now(UTC).date()
+        self.state.mark_stale({today - timedelta(days=n) for n in range(self.settings.lookback_days)})
+
+    def _read_positions(self) -> Positions:
+        """Return the positions in the topics that the settings name."""
+        known, wanted = self.ingest.positions, self._names()
+        return replace(known, topics={name: at for name, at in known.topics.items() if name in wanted})
+
+    def _add_pending(self, losses: Collection[DataLoss]) -> None:
+        """Add the batch that an earlier job has left unfinished, with the same identity and offsets."""
+        pending = self.state.pending()
+        if pending is None:
+            return
+        if {loss.topic for loss in losses} & pending.end.keys():
+            _log.warning("A batch was left unfinished, and its records can no longer be read: %s", pending)
+            self.state.finish()
+            return
+        records = source.batch(self.spark, self.settings, pending.start, pending.end)
+        self.repeated += self.ingest.add(records, pending.batch, pending).records.total()
+
+    def _start_positions(self, losses: Collection[DataLoss]) -> Positions:
+        known = self._read_positions()
+        defaults = self.cluster.offsets(self.topics, "earliest" if known.topics else self.settings.start)
+        topics = {
+            name: TopicPosition(
+                topic.id,
+                self._start_offsets(
+                    name,
+                    defaults[name],
+                    known.topics.get(name),
+                    [loss for loss in losses if loss.topic == name],
+                ),
+            )
+            for name, topic in self.topics.items()
+        }
+        unread = {name: at for name, at in self.ingest.positions.topics.items() if name not in known.topics}
+        return replace(known, cluster_id=self.cluster.id(), topics={**unread, **topics})
+
+    def _start_offsets(
+        self,
+        topic: str,
+        default: Mapping[int, int],
+        known: TopicPosition | None,
+        losses: Collection[DataLoss],
+    ) -> Mapping[int, int]:
+        if known is None or any(loss.kind is Kind.RECREATED for loss in losses):
+            return default
+        start = {**default, **known.offsets}
+        for loss in losses:
+            for partition in loss.partitions:
+                start[partition] = default[partition]
+                if loss.kind is Kind.TRUNCATED:
+                    start[partition] = self._first_unread(topic, partition)
+        return start
+
+    def _first_unread(self, topic: str, partition: int) -> int:
+        """Return the offset of the first record that is not older than the newest one in the tables."""
+        newest = newest_time(self.tables, self.settings.events_topic, topic, partition)
+        position = newest.astimezone(UTC).isoformat() if newest else "earliest"
+        return self.cluster.offsets({topic: self.topics[topic]}, position)[topic][partition]
 
 
-def log_if_repartitioned(before: int | None, now: int) -> bool:
-    """Log an error if the offsets topic's number of partitions has changed, and return whether it has."""
-    if before is None or before == now:
-        return False
+@contextmanager
+def job_context(spark: SparkSession, settings: Settings, job: str) -> Iterator[JobContext]:
+    """Acquire the lease, open the tables and connect to the cluster.
+
+    Args:
+        spark: A session with Spark's Kafka source.
+        settings: The job's settings.
+        job: The job's name.
+
+    Raises:
+        PipelineError: The cluster does not respond.
+        TablesError: The tables cannot be opened, or another job is writing them.
+    """
+    spark.conf.set("spark.sql.session.timeZone", "UTC")  # so that dates are in UTC
+    with (
+        connected(spark, settings.client) as cluster,
+        hold_lease(Folder(spark, settings.lease_folder), job) as lease,
+    ):
+        tables = open_tables(spark, settings.tables, settings.format, lease=lease)
+        state = State(Folder(spark, settings.state_folder))
+        yield JobContext(spark, settings, tables, state, cluster, Ingest(spark, tables, state))
+
+
+def log_if_repartitioned(positions: Positions, topics: Mapping[str, KafkaTopic]) -> None:
+    """Log an error if the offsets topic's number of partitions has changed."""
+    known, topic = positions.topics.get(OFFSETS_TOPIC), topics.get(OFFSETS_TOPIC)
+    if known is None or topic is None or len(known.offsets) == topic.partitions:
+        return
     _log.error(
         "%s has %d partitions and had %d before: groups now map to other partitions. Offsets committed "
         "before are not found, so consumers start from auto.offset.reset",
         OFFSETS_TOPIC,
-        now,
-        before,
+        topic.partitions,
+        len(known.offsets),
     )
-    return True
+
+
+def _sentence(losses: Collection[DataLoss]) -> str:
+    what = "; ".join(loss.message for loss in losses)
+    remedies = " and ".join(dict.fromkeys(loss.remedy for loss in losses))
+    return f"records are missing: {what}. Restore them, or set on_data_loss=restart to {remedies}"

@@ -43,7 +43,7 @@ def with_consumer_members(
     KIP-848 members have one row per stable epoch, with the log position of the epoch's record.
     """
     records = tables.read(schemas.CONSUMER_GROUP_RECORDS, until=until)
-    names = _names(tables, records, since)
+    names = rebalances.names_by_group(records, _names(tables, records, since))
     consumer = rebalances.consumer_members(records, names).drop(*_LOG_POSITION, "date")
     epochs = (
         tables.read(schemas.GROUP_GENERATIONS, since=since, until=until)
@@ -71,7 +71,8 @@ def _derive_rebalances(tables: Tables, first: date, last: date, lookback_days: i
         read(schemas.CLIENT_EVENTS, first - _DAY),
         read(schemas.OFFSET_COMMITS, first - _DAY),
     )
-    rows = rebalances.rebalances(histories, _names(tables, records, since))
+    names = rebalances.names_by_group(records, _names(tables, records, since))
+    rows = rebalances.rebalances(histories, names)
     _replace(tables, schemas.REBALANCES, rows, first, last)
 
 
@@ -104,7 +105,8 @@ def _derive_churn(tables: Tables, first: date, last: date, lookback_days: int) -
 
 def _replace(tables: Tables, table: Table, rows: DataFrame, first: date, last: date) -> None:
     within = rows.where(F.col("date").between(F.lit(first), F.lit(last)))
-    tables.replace(table, within.coalesce(1), _days(first, last))
+    # Adaptive execution merges small partitions of this shuffle: few files, and no less work for the cluster.
+    tables.replace(table, within.repartition("date", "group_id"), _days(first, last))
 
 
 def _names(tables: Tables, records: DataFrame, since: date | None) -> DataFrame:

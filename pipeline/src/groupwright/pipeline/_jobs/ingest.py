@@ -1,12 +1,10 @@
 """Ingestion of a batch of records into the base tables."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date
 from functools import reduce
-from threading import Lock
-from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -14,8 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._decoding import decode
+from groupwright.pipeline._jobs import positions
 from groupwright.pipeline._jobs.kafka import Offsets
-from groupwright.pipeline._jobs.state import State
+from groupwright.pipeline._jobs.positions import Positions
+from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
+from groupwright.pipeline._jobs.state import Pending, State
 from groupwright.pipeline._tables import Batch, Tables
 from groupwright.pipeline._transforms import base
 
@@ -29,106 +30,91 @@ class BatchSummary:
 
     Attributes:
         records: Number of records, by kind.
+        starts: Offsets of the first records.
         ends: End offsets of the batch, exclusive.
         dates: The dates of its records.
         topics: The topics that groups committed to.
+        errors: Number of records with an error.
     """
 
     records: Counter[str] = field(default_factory=Counter)
+    starts: Offsets = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
     dates: set[date] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
+    errors: int = 0
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of records, including `WITH_ERROR`."""
+        return {*self.records, *({base.WITH_ERROR} if self.errors else ())}
 
 
 class Ingest:
     """Adds batches to the base tables, each exactly once.
 
+    Before a batch is written, its range is recorded as pending, and afterwards its end in `read_positions`. A
+    job that finds a pending batch adds it again with the same identity and range, so the tables that have it
+    already do not change.
+
     Attributes:
-        lock: Must be held while base tables or state change.
+        positions: The newest positions.
     """
 
-    def __init__(self, tables: Tables, state: State) -> None:
-        """Add to these tables, and record the progress in `state`."""
-        self.lock = Lock()
+    def __init__(self, spark: SparkSession, tables: Tables, state: State) -> None:
+        """Add to these tables, from their newest positions on."""
+        self.positions = positions.load(tables)
+        self._spark = spark
         self._tables = tables
         self._state = state
-        # Only a partition's first batch can repeat records, of another job or of a run that died; afterwards
-        # this job is the only writer.
-        self._ingested = state.ingested()
 
-    def add(self, records: DataFrame, batch: Batch) -> BatchSummary:
-        """Add the records that the tables do not have yet, and return a summary.
+    def add(self, records: DataFrame, batch: Batch, span: Pending | None = None) -> BatchSummary:
+        """Add records, and return a summary.
 
         Args:
             records: Columns of Spark's Kafka source.
-            batch: Identity of the batch, the same if it is repeated.
+            batch: Identity of the batch.
+            span: The range of offsets that was read; by default that of the records.
         """
-        records = not_ingested(records, self._ingested)
         decoded = decode(records.where(F.col("topic") == base.OFFSETS_TOPIC))
         events = base.parsed_events(records.where(F.col("topic") != base.OFFSETS_TOPIC))
         cached = [each.persist(StorageLevel.MEMORY_AND_DISK) for each in (decoded, events)]
         try:
             summary = _summarize(decoded, events)
-            with self.lock:
-                self._write(decoded, events, summary, batch)
-            self._ingested = _without_partitions(self._ingested, summary.ends)
+            if summary.records or span:
+                self._write(decoded, events, summary, span or Pending(batch, summary.starts, summary.ends))
         finally:
             for each in cached:
                 each.unpersist()
         return summary
 
-    def sample(
-        self, spark: SparkSession, rows: Iterable[tuple[Any, ...]], time: datetime, batch: Batch
-    ) -> None:
-        """Add rows of `end_offsets`, all sampled at the same time.
+    def record_positions(self, new: Positions, batch: Batch) -> None:
+        """Add a snapshot of the positions."""
+        self._tables.add(schemas.READ_POSITIONS, positions.frame(self._spark, new), batch)
+        self.positions = new
 
-        Args:
-            spark: The session.
-            rows: The rows.
-            time: The time of the samples, in UTC.
-            batch: Identity of the batch.
-        """
-        with self.lock:
-            self._state.mark_stale({time.date()})
-            samples = spark.createDataFrame(list(rows), schemas.END_OFFSETS.schema).coalesce(1)
-            self._tables.add(schemas.END_OFFSETS, samples, batch)
+    def add_samples(self, samples: Sequence[EndOffsets], batch: Batch) -> None:
+        """Add samples of log-end offsets. May be called by another thread than `add`."""
+        dates = {each.time.date() for each in samples}
+        self._state.mark_stale(dates)
+        self._tables.add(schemas.END_OFFSETS, end_offset_rows(self._spark, samples), batch)
+        self._state.mark_stale(dates)  # again, as in `_write`
 
-    def _write(self, decoded: DataFrame, events: DataFrame, summary: BatchSummary, batch: Batch) -> None:
-        if not summary.records:
-            return
+    def _write(self, decoded: DataFrame, events: DataFrame, summary: BatchSummary, span: Pending) -> None:
+        self._state.begin(span)
         self._state.mark_stale(summary.dates)
-        total = summary.records.total()
-        files = -(-total // _ROWS_PER_FILE)
+        files = max(1, -(-summary.records.total() // _ROWS_PER_FILE))
         parts_of: dict[schemas.Table, list[DataFrame]] = {}
         for rows, sources in ((decoded, base.FROM_DECODED), (events, base.FROM_EVENTS)):
             for each in sources:
-                if each.kinds & summary.records.keys():
+                if each.kinds & summary.kinds:
                     parts_of.setdefault(each.table, []).append(each.rows(rows))
         for table, parts in parts_of.items():
-            self._tables.add(table, reduce(DataFrame.union, parts).coalesce(files), batch)
-        self._state.record_ingested(summary.ends)
-
-
-def not_ingested(records: DataFrame, ingested: Offsets) -> DataFrame:
-    """Return the records at or after the end offsets that the tables already have."""
-    for topic, by_partition in ingested.items():
-        ends = F.create_map(*(F.lit(value) for pair in by_partition.items() for value in pair))
-        end = F.coalesce(ends[F.col("partition")], F.lit(0))
-        records = records.where((F.col("topic") != topic) | (F.col("offset") >= end))
-    return records
-
-
-def _without_partitions(ingested: Offsets, finished: Offsets) -> Offsets:
-    """Return `ingested` without the partitions in `finished`: all their next records are new."""
-    left = {
-        topic: {
-            partition: offset
-            for partition, offset in by_partition.items()
-            if partition not in finished.get(topic, {})
-        }
-        for topic, by_partition in ingested.items()
-    }
-    return {topic: by_partition for topic, by_partition in left.items() if by_partition}
+            self._tables.add(table, reduce(DataFrame.union, parts).coalesce(files), span.batch)
+        # Again, because a derivation that ran meanwhile has unmarked the dates without these rows.
+        self._state.mark_stale(summary.dates)
+        self.record_positions(self.positions.advanced(span.end), span.batch)
+        self._state.finish()
 
 
 def _summarize(decoded: DataFrame, events: DataFrame) -> BatchSummary:
@@ -137,28 +123,34 @@ def _summarize(decoded: DataFrame, events: DataFrame) -> BatchSummary:
         F.lit(base.OFFSETS_TOPIC).alias("log"),
         F.col("record_kind").alias("kind"),
         F.col("offset_commit.topic").alias("topic"),
+        "error",
         *_LOG_POSITION,
     )
     of_events = events.select(
         F.col("topic").alias("log"),
         F.lit(base.CLIENT_EVENT).alias("kind"),
         F.lit(None).cast("string").alias("topic"),
+        F.lit(None).cast("string").alias("error"),
         *_LOG_POSITION,
     )
     counted = (
         of_groups.union(of_events)
         .groupBy("log", "log_partition", "kind", F.to_date("log_time").alias("date"))
         .agg(
+            F.min("log_offset").alias("first"),
             F.max("log_offset").alias("last"),
             F.count("*").alias("records"),
+            F.count("error").alias("errors"),
             F.collect_set("topic").alias("topics"),
         )
     )
     summary = BatchSummary()
     for row in counted.collect():
         summary.records[row.kind] += row.records
+        summary.errors += row.errors
         summary.dates.add(row.date)
         summary.topics.update(row.topics)
-        ends = summary.ends.setdefault(row.log, {})
-        ends[row.log_partition] = max(row.last + 1, ends.get(row.log_partition, 0))
+        starts, ends = summary.starts.setdefault(row.log, {}), summary.ends.setdefault(row.log, {})
+        starts[row.log_partition] = min(row["first"], starts.get(row.log_partition, row["first"]))
+        ends[row.log_partition] = max(row["last"] + 1, ends.get(row.log_partition, 0))
     return summary

@@ -8,6 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 _LOOPBACK = "127.0.0.1"
+_SCHEDULER = "spark.scheduler.mode"
+"""FAIR: the jobs of a thread do not wait for those of all others, which started earlier."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _QUIET = Path(__file__).with_name("quiet.properties")
 _REDACTED = "(?i)secret|password|token|access[.]?key|jaas|truststore|keystore|kafka[.]ssl"
@@ -15,7 +17,7 @@ _REDACTED = "(?i)secret|password|token|access[.]?key|jaas|truststore|keystore|ka
 
 def cluster_session(name: str) -> SparkSession:
     """Return the session that `spark-submit` started."""
-    return SparkSession.builder.appName(name).getOrCreate()
+    return SparkSession.builder.appName(name).config(_SCHEDULER, "FAIR").getOrCreate()
 
 
 def local_session(
@@ -40,6 +42,7 @@ def local_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {
         "spark.master": "local[*]",
+        _SCHEDULER: "FAIR",
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.host": _LOOPBACK,
         "spark.ui.enabled": "false",

@@ -6,7 +6,7 @@ README's table.
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ _NESTED = ("kafka", "spark")
 _TRUE, _FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
 
 
-def _setting(meaning: str, default: Any = MISSING, *, minimum: float | None = None) -> Any:
-    return field(default=default, metadata={"meaning": meaning, "minimum": minimum})
+def _setting(
+    meaning: str, default: Any = MISSING, *, minimum: float | None = None, choices: Sequence[str] = ()
+) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "minimum": minimum, "choices": choices})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +39,13 @@ class Settings:
     )
     format: str = _setting("Format of the tables: `parquet`, `delta` or `iceberg`.", "parquet")
     state: str = _setting(
-        "Folder for the checkpoint and the jobs' progress. By default `_state` in the folder of the tables.",
+        "Folder for Spark's checkpoint and the jobs' work in progress. By default `_state` in the folder of "
+        "the tables.",
         "",
     )
     events_topic: str = _setting(
         "The topic of the members' events, written by `groupwright.instrumentation.to_kafka`; empty to "
-        "read none. The topic may be created later; a running stream must then be restarted.",
+        "read none. The topic may be created later.",
         "groupwright.rebalances",
     )
     start: str = _setting(
@@ -63,13 +66,19 @@ class Settings:
     )
     watermark_seconds: float = _setting(
         "Maximum delay of a record behind the newest, in seconds. Dates that the watermark has passed are "
-        "compacted; later records are still added.",
+        "compacted; later records are still added. A batch compacts dates before today.",
         3600.0,
         minimum=0,
     )
     derive_seconds: float = _setting(
         "Interval at which a stream recomputes derived tables for changed dates, in seconds.",
         300.0,
+        minimum=0,
+    )
+    retention_days: int = _setting(
+        "Days for which dates of the tables are kept; 0 keeps them forever. `consumer_group_records` is "
+        "always kept.",
+        0,
         minimum=0,
     )
     lookback_days: int = _setting(
@@ -81,8 +90,12 @@ class Settings:
         60.0,
         minimum=0,
     )
-    fail_on_data_loss: bool = _setting(
-        "Whether a job fails if records were deleted before it read them.", default=True
+    on_data_loss: str = _setting(
+        "What a job does if a topic was deleted, created again, truncated or restored, or if records were "
+        "deleted before they were read: `fail` with a message that says what is missing, or `restart`: log "
+        "it and go on with what exists.",
+        "fail",
+        choices=("fail", "restart"),
     )
     stop_seconds: float = _setting(
         "Time for a stopping stream (SIGTERM, SIGINT) to finish its current batch, in seconds; an unfinished "
@@ -96,6 +109,7 @@ class Settings:
             "meaning": "Settings of Kafka's Java clients, such as `kafka.security.protocol`. Their values "
             "are not logged, except for a few that cannot be secret.",
             "minimum": None,
+            "choices": (),
         },
     )
     spark: Mapping[str, str] = field(
@@ -103,6 +117,7 @@ class Settings:
         metadata={
             "meaning": "Settings of the Spark that the command starts, such as `spark.driver.memory`.",
             "minimum": None,
+            "choices": (),
         },
     )
 
@@ -112,6 +127,9 @@ class Settings:
             minimum, value = each.metadata["minimum"], getattr(self, each.name)
             if minimum is not None and value < minimum:
                 raise PipelineError(f"{each.name}={value}: it must be at least {minimum:g}")
+            choices = each.metadata["choices"]
+            if choices and value not in choices:
+                raise PipelineError(f"{each.name}={value}: it must be {' or '.join(choices)}")
         if not self.state and self.format == "iceberg":
             raise PipelineError(
                 "state is not set, and Iceberg tables have no folder for it: set state to a folder"
@@ -123,9 +141,9 @@ class Settings:
         return self.state or f"{self.tables.rstrip('/')}/_state"
 
     @property
-    def checkpoint(self) -> str:
-        """The folder of the stream's checkpoint."""
-        return f"{self.state_folder}/checkpoint"
+    def lease_folder(self) -> str:
+        """The folder of the lease: beside the tables, so that jobs with different states find each other."""
+        return f"{self.state_folder if self.format == 'iceberg' else self.tables.rstrip('/')}/_lease"
 
     @property
     def client(self) -> dict[str, str]:

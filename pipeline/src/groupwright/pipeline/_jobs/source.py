@@ -1,4 +1,9 @@
-"""Spark's Kafka source, configured for the jobs."""
+"""Spark's Kafka source, configured for the jobs.
+
+Records are read with `read_committed`, so those behind an open transaction come later (`open_transactions`).
+With `read_uncommitted` the source would not tell which records were aborted: it hides producer ids and
+control records, and commits of aborted transactions would count as offsets.
+"""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +18,7 @@ _DEPRECATED_OFFSET_FETCHING = "spark.sql.streaming.kafka.useDeprecatedOffsetFetc
 
 
 def stream(spark: SparkSession, settings: Settings, start: Offsets) -> DataFrame:
-    """Return a stream of records from the checkpoint on, or from `start` if there is none."""
+    """Return a stream of records from `start` on."""
     spark.conf.set(_DEPRECATED_OFFSET_FETCHING, "true")
     return (
         spark.readStream.format("kafka")
@@ -42,7 +47,7 @@ def _options(settings: Settings, partitions: Mapping[str, Mapping[int, int]]) ->
         **{f"kafka.{key}": value for key, value in settings.client.items()},
         "kafka.isolation.level": "read_committed",
         "assign": json.dumps({topic: sorted(by_partition) for topic, by_partition in partitions.items()}),
-        "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
+        "failOnDataLoss": "true",  # also to restart: `data_loss` decides where
     }
 
 

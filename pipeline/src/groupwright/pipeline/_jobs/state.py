@@ -1,20 +1,24 @@
-"""Persistent state of the jobs, besides Spark's checkpoint, in small JSON files.
+"""Persistent state of the jobs, besides their positions, in small JSON files.
 
-- `cluster.json`: the tables' cluster.
-- `held.json`: the end offsets up to which the tables have records, exclusive.
 - `stale.json`: the dates whose derived tables are out of date.
-- `pending.json`: the batch that a batch job has begun to add.
+- `pending.json`: the batch that a job has begun to add.
+
+The positions are in the table `read_positions`, so a lost folder loses neither records nor positions.
 """
 
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
+from threading import Lock
 from typing import Any
 
 from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._tables.protocol import Batch
+
+CHECKPOINT = "checkpoint"
+"""Name of Spark's checkpoint in the folder of the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,32 +31,20 @@ class Pending:
 
 
 class State:
-    """The state files of a folder. Not thread-safe."""
+    """The state files of a folder. Thread-safe, except for `begin` and `finish`."""
 
     def __init__(self, folder: Folder) -> None:
         """Use the files of this folder."""
         self._folder = folder
+        self._lock = Lock()
 
-    def cluster(self) -> dict[str, Any] | None:
-        """Return the last recorded cluster `id`, and `partitions` of the offsets topic."""
-        return self._read("cluster.json")
+    def exists(self) -> bool:
+        """Return whether there is any state."""
+        return self._read("stale.json") is not None
 
-    def set_cluster(self, cluster: Mapping[str, Any]) -> None:
-        """Record `id` and `partitions`."""
-        self._write("cluster.json", cluster)
-
-    def ingested(self) -> Offsets:
-        """Return the offsets up to which the tables have records, exclusive."""
-        return _offsets(self._read("held.json") or {})
-
-    def record_ingested(self, offsets: Offsets) -> None:
-        """Record that the tables have all records before these offsets. Offsets never go back."""
-        ingested = self.ingested()
-        for topic, of_topic in offsets.items():
-            known = ingested.setdefault(topic, {})
-            for number, offset in of_topic.items():
-                known[number] = max(offset, known.get(number, 0))
-        self._write("held.json", ingested)
+    def has_older_version(self) -> bool:
+        """Return whether the state is that of a version that kept positions in `held.json`."""
+        return self._read("held.json") is not None
 
     def stale(self) -> dict[date, int]:
         """Return the dates with outdated derived tables, each with the number of times it was marked."""
@@ -60,19 +52,25 @@ class State:
 
     def mark_stale(self, dates: Collection[date]) -> None:
         """Mark dates, before their rows change."""
-        stale = self.stale()
-        self._write_stale({**stale, **{day: stale.get(day, 0) + 1 for day in dates}})
+        if not dates:
+            return
+        with self._lock:
+            stale = self.stale()
+            self._write_stale({**stale, **{day: stale.get(day, 0) + 1 for day in dates}})
 
     def mark_derived(self, derived: Mapping[date, int]) -> None:
         """Unmark the dates that `stale` returned, unless they were marked again since."""
-        self._write_stale({day: count for day, count in self.stale().items() if derived.get(day) != count})
+        with self._lock:
+            self._write_stale(
+                {day: count for day, count in self.stale().items() if derived.get(day) != count}
+            )
 
     def pending(self) -> Pending | None:
         """Return the batch that may be unfinished: `begin` was called for it, and `finish` was not."""
         found = self._read("pending.json")
         if not found:
             return None
-        return Pending(Batch(**found["batch"]), _offsets(found["start"]), _offsets(found["end"]))
+        return Pending(Batch(**found["batch"]), parse_offsets(found["start"]), parse_offsets(found["end"]))
 
     def begin(self, pending: Pending) -> None:
         """Record a batch before any of its rows are added."""
@@ -95,7 +93,8 @@ class State:
         self._folder.write(name, json.dumps(value))
 
 
-def _offsets(loaded: Mapping[str, Mapping[str, int]]) -> Offsets:
+def parse_offsets(loaded: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """Return offsets that were loaded from JSON, where partitions are text."""
     return {
         topic: {int(number): offset for number, offset in of_topic.items()}
         for topic, of_topic in loaded.items()

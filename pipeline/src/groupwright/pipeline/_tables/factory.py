@@ -7,13 +7,13 @@ from pyspark.sql import SparkSession
 
 from groupwright.pipeline._tables.lakehouse import DeltaTables, IcebergTables
 from groupwright.pipeline._tables.parquet import ParquetTables
-from groupwright.pipeline._tables.protocol import Tables
+from groupwright.pipeline._tables.protocol import Tables, WriteLease
 from groupwright.pipeline.errors import TablesError
 
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    open: Callable[[SparkSession, str], Tables]
+    open: Callable[[SparkSession, str, WriteLease | None], Tables]
     needs: str | None = None
     """A class in the format's jars."""
     extension: str | None = None
@@ -22,7 +22,7 @@ class _Format:
 
 
 _FORMATS = {
-    "parquet": _Format(ParquetTables),
+    "parquet": _Format(lambda spark, root, lease: ParquetTables(spark, root, lease=lease)),
     "delta": _Format(
         DeltaTables,
         "io.delta.tables.DeltaTable",
@@ -40,16 +40,20 @@ FORMATS = tuple(_FORMATS)
 """The supported formats."""
 
 
-def open_tables(spark: SparkSession, root: str, format_: str = "parquet") -> Tables:
+def open_tables(
+    spark: SparkSession, root: str, format_: str = "parquet", *, lease: WriteLease | None = None
+) -> Tables:
     """Open the tables under a root.
 
     Args:
         spark: A session with the format's jars and extension.
         root: Their folder, as a path or a URI; for Iceberg, `catalog.namespace`.
         format_: One of `FORMATS`.
+        lease: The right to write, if a job holds one.
 
     Raises:
-        TablesError: The format is unknown, or this Spark lacks its jars or extension.
+        TablesError: The format is unknown, this Spark lacks its jars or extension, or the tables are to be
+            written and the file system cannot do that safely.
     """
     try:
         wanted = _FORMATS[format_]
@@ -66,7 +70,7 @@ def open_tables(spark: SparkSession, root: str, format_: str = "parquet") -> Tab
             f"the format {format_} needs an extension: start Spark with "
             f"spark.sql.extensions={wanted.extension}"
         )
-    return wanted.open(spark, root)
+    return wanted.open(spark, root, lease)
 
 
 def _has_class(spark: SparkSession, name: str) -> bool:

@@ -1,8 +1,18 @@
 """Small files on any Hadoop file system: local, HDFS, S3, and so on."""
 
+import errno
+import os
 from typing import Any, Self
+from uuid import uuid4
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
+
+from groupwright.pipeline.errors import TablesError
+
+_ATOMIC_RENAME = ("file", "hdfs")
+"""Schemes of file systems whose renames are atomic, and can refuse an existing target."""
+_TEMPORARY = ".writing"
 
 
 class Folder:
@@ -45,32 +55,99 @@ class Folder:
         finally:
             stream.close()
 
+    @property
+    def scheme(self) -> str:
+        """The scheme of the file system's URI, such as `file` or `s3a`."""
+        return str(self._fs.getUri().getScheme())
+
+    @property
+    def has_atomic_rename(self) -> bool:
+        """Whether a file can be created atomically unless it exists."""
+        return self.scheme in _ATOMIC_RENAME
+
     def write(self, name: str, text: str, *, replace: bool = True) -> bool:
         """Write a file atomically.
 
         Returns:
             Whether the file was written: False if it exists and `replace` is False.
+
+        Raises:
+            TablesError: `replace` is False, and the file system has no atomic rename.
         """
-        temporary = self._at(f".{name}.writing")
-        stream = self._fs.create(temporary, True)  # noqa: FBT003 - Java's overwrite
+        if not self.has_atomic_rename:
+            if not replace:
+                raise TablesError(f"{self.path}: {self.scheme} has no atomic rename")
+            self._create(self._at(name), text)  # an object appears as a whole when its upload ends
+            return True
+        # Each writer has a temporary file of its own, so none can publish the contents of another.
+        temporary_name = f".{name}.{uuid4().hex}{_TEMPORARY}"
+        temporary = self._at(temporary_name)
+        self._create(temporary, text)
         try:
-            stream.write(text.encode())
+            if replace:
+                self._rename(temporary, name, "OVERWRITE")
+                return True
+            return self._link(temporary, name) if self.scheme == "file" else self._rename_new(temporary, name)
         finally:
-            stream.close()
-        # FileSystem.rename cannot replace a target; FileContext.rename can, and raises if one exists unasked.
-        rename = getattr(self._hadoop, "Options$Rename")
-        options = self._spark._sc._gateway.new_array(rename, 1)  # type: ignore[union-attr]  # noqa: SLF001 - as above
-        options[0] = rename.OVERWRITE if replace else rename.NONE
-        if not replace and self._fs.exists(self._at(name)):
-            return False
-        self._hadoop.FileContext.getFileContext(temporary.toUri(), self._configuration).rename(
-            temporary, self._at(name), options
-        )
-        return True
+            self.delete(temporary_name)
 
     def delete(self, name: str) -> None:
         """Delete a file or a folder with its contents, if it exists."""
         self._fs.delete(self._at(name), True)  # noqa: FBT003 - Java's recursive
+
+    def modified(self) -> dict[str, float]:
+        """Return the times of modification of the names in the folder, in seconds since the epoch."""
+        folder = self._at()
+        if not self._fs.exists(folder):
+            return {}
+        found = self._fs.listStatus(folder)
+        return {str(each.getPath().getName()): each.getModificationTime() / 1000 for each in found}
+
+    def delete_temporary(self, before: float) -> None:
+        """Delete the temporary files that writers have left before this time, in seconds since the epoch."""
+        for name, modified in self.modified().items():
+            if name.startswith(".") and name.endswith(_TEMPORARY) and modified < before:
+                self.delete(name)
+
+    def _create(self, path: Any, text: str) -> None:
+        stream = self._fs.create(path, True)  # noqa: FBT003 - Java's overwrite
+        try:
+            stream.write(text.encode())
+        finally:
+            stream.close()
+
+    def _rename(self, source: Any, name: str, option: str) -> None:
+        # FileSystem.rename cannot replace a target; FileContext.rename can, and raises if one exists unasked.
+        rename = getattr(self._hadoop, "Options$Rename")
+        options = self._spark._sc._gateway.new_array(rename, 1)  # type: ignore[union-attr]  # noqa: SLF001 - as above
+        options[0] = getattr(rename, option)
+        context = self._hadoop.FileContext.getFileContext(source.toUri(), self._configuration)
+        context.rename(source, self._at(name), options)
+
+    def _rename_new(self, source: Any, name: str) -> bool:
+        try:
+            self._rename(source, name, "NONE")
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() != "FileAlreadyExistsException":
+                raise
+            return False
+        return True
+
+    def _link(self, source: Any, name: str) -> bool:
+        """Create a local file as a hard link, which fails if it exists; Hadoop's local rename overwrites."""
+        target = self._at(name).toUri().getPath()
+        try:
+            os.link(source.toUri().getPath(), target)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP}:
+                raise
+            raise TablesError(
+                f"{self.path}: its file system has no hard links, which Parquet tables need to be written "
+                "safely. Use another volume, or set format=delta or format=iceberg"
+            ) from None
+        return True
 
     def _at(self, name: str = "") -> Any:
         return self._hadoop.Path(f"{self.path}/{name}" if name else self.path)

@@ -1,39 +1,44 @@
 """Delta and Iceberg tables, which have atomic commits of their own."""
 
 from collections.abc import Collection
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline._tables.empty import empty_frame
-from groupwright.pipeline._tables.protocol import Batch
+from groupwright.pipeline._tables.protocol import Batch, WriteLease
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 
 _BATCH = "groupwright.batch"
+_KEPT_SNAPSHOTS = timedelta(days=7)
 
 
 class DeltaTables:
     """Delta tables under a folder. Delta's transactions record each writer's last batch."""
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
+    def __init__(self, spark: SparkSession, root: str, lease: WriteLease | None = None) -> None:
         """Open the tables.
 
         Args:
             spark: A session with Delta's jars and extension.
             root: The folder of all tables.
+            lease: The right to write, checked before each change; None for readers and single programs.
         """
         self._spark = spark
+        self._lease = lease
         self._root = root.rstrip("/")
 
     def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """See `Tables.add`."""
+        _check(self._lease)
         options = {"txnAppId": batch.writer, "txnVersion": str(batch.number)}
         writer = rows.write.format("delta").mode("append").partitionBy(PARTITION_COLUMN)
         writer.options(**options).save(self._path(table))
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """See `Tables.replace`."""
+        _check(self._lease)
         writer = rows.write.format("delta").mode("overwrite").partitionBy(PARTITION_COLUMN)
         if self._exists(table):
             writer = writer.option("replaceWhere", _date_in(dates))
@@ -52,6 +57,16 @@ class DeltaTables:
         if dates and self._exists(table):
             self._spark.sql(f"OPTIMIZE delta.`{self._path(table)}` WHERE {_date_in(dates)}")
 
+    def retain(self, table: Table, since: date) -> None:
+        """See `Tables.retain`."""
+        if self._exists(table):
+            self._spark.sql(f"DELETE FROM delta.`{self._path(table)}` WHERE {_before(since)}")  # noqa: S608 - no input
+
+    def vacuum(self, table: Table) -> None:
+        """See `Tables.vacuum`. Delta keeps replaced files for 7 days, unless the table sets another time."""
+        if self._exists(table):
+            self._spark.sql(f"VACUUM delta.`{self._path(table)}`")
+
     def _path(self, table: Table) -> str:
         return f"{self._root}/{table.name}"
 
@@ -63,18 +78,21 @@ class DeltaTables:
 class IcebergTables:
     """Iceberg tables in a namespace of a catalog. Each snapshot records the batch that it added."""
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
+    def __init__(self, spark: SparkSession, root: str, lease: WriteLease | None = None) -> None:
         """Open the tables.
 
         Args:
             spark: A session with Iceberg's jars and extension, and the catalog's settings.
             root: `catalog.namespace`.
+            lease: As for `DeltaTables`.
         """
         self._spark = spark
+        self._lease = lease
         self._root = root
 
     def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """See `Tables.add`."""
+        _check(self._lease)
         self._create(table)
         id_ = f"{batch.writer}-{batch.number:012d}"
         snapshots = self._spark.table(f"{self._name(table)}.snapshots")
@@ -83,6 +101,7 @@ class IcebergTables:
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """See `Tables.replace`."""
+        _check(self._lease)
         self._create(table)
         rows.writeTo(self._name(table)).overwrite(F.col(PARTITION_COLUMN).isin(*dates))
 
@@ -98,6 +117,20 @@ class IcebergTables:
             arguments = f"table => '{self._name(table)}', where => \"{_date_in(dates)}\""
             self._spark.sql(f"CALL {catalog}.system.rewrite_data_files({arguments})")
 
+    def retain(self, table: Table, since: date) -> None:
+        """See `Tables.retain`."""
+        self._create(table)
+        self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {_before(since)}")  # noqa: S608 - no input
+
+    def vacuum(self, table: Table) -> None:
+        """See `Tables.vacuum`. Snapshots expire after 7 days."""
+        self._create(table)
+        catalog = self._root.partition(".")[0]
+        time = (datetime.now(UTC) - _KEPT_SNAPSHOTS).strftime("%Y-%m-%d %H:%M:%S")
+        arguments = f"table => '{self._name(table)}', older_than => TIMESTAMP '{time}'"
+        for procedure in ("expire_snapshots", "remove_orphan_files"):
+            self._spark.sql(f"CALL {catalog}.system.{procedure}({arguments})")
+
     def _create(self, table: Table) -> None:
         if not self._spark.catalog.tableExists(self._name(table)):
             empty = empty_frame(self._spark, table)
@@ -107,10 +140,19 @@ class IcebergTables:
         return f"{self._root}.{table.name}"
 
 
+def _check(lease: WriteLease | None) -> None:
+    if lease:
+        lease.check()
+
+
 def _between(rows: DataFrame, since: date | None, until: date | None) -> DataFrame:
     if since is not None:
         rows = rows.where(F.col(PARTITION_COLUMN) >= F.lit(since))
     return rows if until is None else rows.where(F.col(PARTITION_COLUMN) <= F.lit(until))
+
+
+def _before(since: date) -> str:
+    return f"{PARTITION_COLUMN} < DATE'{since.isoformat()}'"
 
 
 def _date_in(dates: Collection[date]) -> str:

@@ -15,12 +15,26 @@ class Batch:
     """Identity of a batch: a batch that is added again changes nothing.
 
     Attributes:
-        writer: Id of the writer: a stream's checkpoint id, or an id of one part of a batch job.
+        writer: Id of the writer: an id of a run of a stream, or of one part of a batch job.
         number: Number of the batch, ascending per writer.
     """
 
     writer: str
     number: int
+
+
+class WriteLease(Protocol):
+    """The right to write tables, which a job can lose to a later one.
+
+    Attributes:
+        number: A number higher than that of any earlier lease.
+    """
+
+    @property
+    def number(self) -> int: ...
+
+    def check(self) -> None:
+        """Raise a `TablesError` if the lease has been lost."""
 
 
 class Tables(Protocol):
@@ -30,14 +44,14 @@ class Tables(Protocol):
         """Append rows, unless the batch has been added before. Readers see all of the rows or none.
 
         Raises:
-            TablesError: Another job has written concurrently.
+            TablesError: The job has lost its lease.
         """
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """Replace the rows of the dates by `rows`, which must be of these dates. Readers see it atomically.
 
         Raises:
-            TablesError: Another job has written concurrently.
+            TablesError: The job has lost its lease.
         """
 
     def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
@@ -45,3 +59,9 @@ class Tables(Protocol):
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
         """Rewrite each date's rows into fewer files. The rows do not change."""
+
+    def retain(self, table: Table, since: date) -> None:
+        """Delete the rows of dates before this one."""
+
+    def vacuum(self, table: Table) -> None:
+        """Delete files of batches that were cut off, and those that are no longer valid for any reader."""

@@ -16,7 +16,9 @@ OFFSETS_TOPIC = "__consumer_offsets"
 CLIENT_EVENT = "client_event"
 """The `record_kind` of records of the events' topic in `quarantine`."""
 
-_UNDECODABLE = ("malformed", "unknown")
+WITH_ERROR = "with_error"
+"""The kind of records that have an error, in addition to their `record_kind`."""
+
 _KIP_848 = (
     "consumer_group",
     "consumer_partition_metadata",
@@ -109,8 +111,8 @@ def client_events(events: DataFrame) -> DataFrame:
 
 
 def quarantine(decoded: DataFrame) -> DataFrame:
-    """Return the rows of `quarantine` for records that `decode` could not read."""
-    rows = _of_kind(decoded, *_UNDECODABLE).withColumn("topic", F.lit(OFFSETS_TOPIC))
+    """Return the rows of `quarantine` for records that `decode` could not read, or not all of."""
+    rows = decoded.where("error is not null").withColumn("topic", F.lit(OFFSETS_TOPIC))
     return _with_date(rows, schemas.QUARANTINE)
 
 
@@ -158,7 +160,7 @@ FROM_DECODED = (
     Source(schemas.GROUP_GENERATIONS, frozenset({"group_metadata", "consumer_group"}), group_generations),
     Source(schemas.GROUP_MEMBERS, frozenset({"group_metadata"}), group_members),
     Source(schemas.CONSUMER_GROUP_RECORDS, frozenset(_KIP_848), consumer_group_records),
-    Source(schemas.QUARANTINE, frozenset(_UNDECODABLE), quarantine),
+    Source(schemas.QUARANTINE, frozenset({WITH_ERROR}), quarantine),
 )
 """Sources from decoded records."""
 

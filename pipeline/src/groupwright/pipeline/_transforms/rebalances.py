@@ -4,11 +4,10 @@ One task processes all rows of a group in log order, in a single pass (`generati
 minimum of moves is an optimization problem, which SQL cannot express.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -78,23 +77,61 @@ def histories(
     return combined
 
 
+def names_by_group(records: DataFrame, names: DataFrame) -> DataFrame:
+    """Return `group_id`, `topic_id` and `topic` of the topics that are assigned in groups.
+
+    Args:
+        records: `consumer_group_records`.
+        names: `topic_id` and `topic`.
+    """
+    assigned = records.select(
+        F.col("group_id").alias("group_id"),  # an alias: `_by_group` combines it with the records' own
+        F.explode("current_member.assigned.topic_id").alias("topic_id"),
+    )
+    return assigned.distinct().join(names, "topic_id").select("group_id", "topic_id", "topic")
+
+
 def rebalances(histories: DataFrame, names: DataFrame) -> DataFrame:
     """Return the rows of `rebalances`.
 
     Args:
         histories: The result of `histories`.
-        names: `topic_id` and `topic`; the id replaces a missing name.
+        names: The result of `names_by_group`; a topic's id replaces a missing name.
     """
-    by_id = {row.topic_id: row.topic for row in names.collect()}
-    process = partial(_rebalances, names=by_id)
-    return histories.groupBy("group_id").applyInArrow(process, schemas.REBALANCES.schema)
+    return _by_group(histories, names, _rebalances, schemas.REBALANCES)
 
 
 def consumer_members(records: DataFrame, names: DataFrame) -> DataFrame:
-    """Return KIP-848 members with the columns of `group_members`: one row per member and stable epoch."""
-    by_id = {row.topic_id: row.topic for row in names.collect()}
-    process = partial(_consumer_members, names=by_id)
-    return records.groupBy("group_id").applyInArrow(process, schemas.GROUP_MEMBERS.schema)
+    """Return KIP-848 members with the columns of `group_members`: one row per member and stable epoch.
+
+    Args:
+        records: `consumer_group_records`.
+        names: As in `rebalances`.
+    """
+    return _by_group(records, names, _consumer_members, schemas.GROUP_MEMBERS)
+
+
+def _by_group(
+    rows: DataFrame,
+    names: DataFrame,
+    process: Callable[[pa.Table, Mapping[str, str]], pa.Table],
+    table: schemas.Table,
+) -> DataFrame:
+    """Apply a function to the rows and topic names of each group, in as many tasks as a shuffle has.
+
+    The number of tasks is explicit, because Spark would merge them by the size of their rows, and walking a
+    group takes far longer than reading it.
+    """
+    tasks = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+
+    def process_group(group: pa.Table, topics: pa.Table) -> pa.Table:
+        ids, of_ids = (topics.column(name).to_pylist() for name in ("topic_id", "topic"))
+        return process(group, dict(zip(ids, of_ids, strict=True)))
+
+    grouped = rows.repartition(tasks, "group_id").groupBy("group_id")
+    return grouped.cogroup(names.repartition(tasks, "group_id").groupBy("group_id")).applyInArrow(
+        process_group, table.schema
+    )
 
 
 def rewinds(commits: DataFrame) -> DataFrame:
@@ -144,11 +181,11 @@ _RECORD_KINDS = [
 ]
 
 
-def _rebalances(table: pa.Table, *, names: Mapping[str, str]) -> pa.Table:
+def _rebalances(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """Process one group's history."""
     group_id = table.column("group_id")[0].as_py()
     by_kind = _by_kind(table)
-    events = by_kind["event"]
+    events = _MemberEvents(by_kind["event"])
     rows: list[dict[str, Any]] = []
     incarnations = {
         "classic": _split_at_deletions(by_kind["generation"]),
@@ -209,9 +246,9 @@ def _generation(value: Row, time: datetime) -> Generation:
     return Generation(value["generation"], time, {member.id: member for member in members}, value["protocol"])
 
 
-def _row(group_id: str, group_type: str, change: Change, events: Sequence[Row]) -> dict[str, Any]:
+def _row(group_id: str, group_type: str, change: Change, events: "_MemberEvents") -> dict[str, Any]:
     before, after = change.before, change.after
-    member_events = [event["event"] for event in _events_of(change, events)]
+    member_events = events.of(after)
     started, ended = _span(after, member_events)
     return {
         "group_id": group_id,
@@ -222,7 +259,7 @@ def _row(group_id: str, group_type: str, change: Change, events: Sequence[Row]) 
         "started": started,
         "completed": after.completed,
         "duration_seconds": started and (ended - started).total_seconds(),
-        "trigger": "expiry" if _expired(change, events) else change.trigger,
+        "trigger": "expiry" if events.show_expiry(change) else change.trigger,
         "members_before": len(before.members) if before else 0,
         "members_after": len(after.members),
         "joined": list(change.joined),
@@ -248,30 +285,46 @@ def _span(after: Generation, member_events: Sequence[Row]) -> tuple[datetime | N
     return min(starts, default=None), max([*ends, after.completed])
 
 
-def _events_of(change: Change, events: Sequence[Row]) -> Iterator[Row]:
-    generation, completed = change.after.number, change.after.completed
-    return (
-        event
-        for event in events
-        if event["event"]["generation"] == generation and abs(event["time"] - completed) < _MAX_EVENT_DISTANCE
-    )
+class _MemberEvents:
+    """A group's member events, indexed so that each generation looks at its own alone."""
 
+    def __init__(self, rows: Iterable[Row]) -> None:
+        """Index the rows, which are in order of time."""
+        self._by_generation: dict[int, list[Row]] = defaultdict(list)
+        self._losses: dict[str | None, list[datetime]] = defaultdict(list)
+        for row in rows:
+            event = row["event"]
+            if event["generation"] is not None:
+                self._by_generation[event["generation"]].append(row)
+            if event["outcome"] == "lost":
+                self._losses[event["client_id"]].append(row["time"])
 
-def _expired(change: Change, events: Sequence[Row]) -> bool:
-    """Return whether a member that left reported later that its partitions were lost.
+    def of(self, generation: Generation) -> list[Row]:
+        """Return the events of a generation that are near it in time."""
+        rows = self._by_generation.get(generation.number, [])
+        first = bisect_right(rows, generation.completed - _MAX_EVENT_DISTANCE, key=_time)
+        end = bisect_left(rows, generation.completed + _MAX_EVENT_DISTANCE, key=_time)
+        return [row["event"] for row in rows[first:end]]
 
-    The member rejoins with a new member id, so it is recognized by its client id.
-    """
-    if change.before is None or not change.left:
+    def show_expiry(self, change: Change) -> bool:
+        """Return whether a member that left reported later that its partitions were lost.
+
+        The member rejoins with a new member id, so it is recognized by its client id.
+        """
+        if change.before is None or not change.left:
+            return False
+        completed = change.after.completed
+        for client in {change.before.members[id_].client_id for id_ in change.left}:
+            times = self._losses.get(client, [])
+            next_loss = bisect_left(times, completed)
+            if next_loss < len(times) and times[next_loss] < completed + _MAX_LOSS_DELAY:
+                return True
         return False
-    left_clients = {change.before.members[id_].client_id for id_ in change.left}
-    completed = change.after.completed
-    return any(
-        event["event"]["outcome"] == "lost"
-        and event["event"]["client_id"] in left_clients
-        and completed <= event["time"] < completed + _MAX_LOSS_DELAY
-        for event in events
-    )
+
+
+def _time(row: Row) -> datetime:
+    time: datetime = row["time"]
+    return time
 
 
 def _add_rewinds(rows: Sequence[dict[str, Any]], found: Sequence[Row]) -> None:
@@ -283,7 +336,7 @@ def _add_rewinds(rows: Sequence[dict[str, Any]], found: Sequence[Row]) -> None:
             rows[index]["messages_reprocessed"] += rewind["rewind"]["messages"]
 
 
-def _consumer_members(table: pa.Table, *, names: Mapping[str, str]) -> pa.Table:
+def _consumer_members(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     group_id = table.column("group_id")[0].as_py()
     records = table.sort_by([("log_time", "ascending"), ("log_offset", "ascending")]).to_pylist()
     rows = [

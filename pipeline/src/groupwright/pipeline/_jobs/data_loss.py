@@ -1,0 +1,111 @@
+"""Detection of records that can no longer be read: recreated, truncated or restored topics. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from groupwright.pipeline._jobs.kafka import KafkaTopic, Offsets
+from groupwright.pipeline._jobs.positions import Positions
+
+_SHOWN = 5
+
+
+class Kind(Enum):
+    """The kinds of loss."""
+
+    DELETED = "deleted"
+    RECREATED = "recreated"
+    TRUNCATED = "truncated"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoss:
+    """Records of a topic that cannot be read.
+
+    Attributes:
+        topic: The topic.
+        kind: The kind of loss.
+        message: A clause that says what is missing.
+        remedy: A clause that says what a restart does: the object of "set on_data_loss=restart to".
+        partitions: The affected partitions.
+    """
+
+    topic: str
+    kind: Kind
+    message: str
+    remedy: str
+    partitions: tuple[int, ...]
+
+
+def find_losses(
+    positions: Positions, topics: Mapping[str, KafkaTopic], earliest: Offsets, ends: Offsets
+) -> list[DataLoss]:
+    """Compare the recorded positions with the topics as they are.
+
+    Args:
+        positions: The newest snapshot.
+        topics: The topics to read that exist. A topic that the settings no longer name is not in `positions`.
+        earliest: The first offset of each partition.
+        ends: The log-end offset of each partition, under `read_uncommitted`.
+    """
+    return [
+        loss
+        for name in positions.topics
+        for loss in _losses(positions, name, topics.get(name), earliest.get(name, {}), ends.get(name, {}))
+    ]
+
+
+def _losses(
+    positions: Positions,
+    name: str,
+    topic: KafkaTopic | None,
+    earliest: Mapping[int, int],
+    ends: Mapping[int, int],
+) -> Iterator[DataLoss]:
+    known = positions.topics[name]
+    everything = tuple(sorted(known.offsets))
+    if topic is None:
+        message = f"{name} was deleted; the tables have read it {_at(known.offsets)}"
+        yield DataLoss(name, Kind.DELETED, message, "go on without it until it exists again", everything)
+        return
+    if topic.id != known.id:
+        message = (
+            f"{name} was deleted and created again: its topic id is {topic.id} and was {known.id}, and the "
+            f"tables have read the former topic {_at(known.offsets)}"
+        )
+        yield DataLoss(name, Kind.RECREATED, message, "read the new topic from its beginning", everything)
+        return
+    beyond = {
+        partition: offset for partition, offset in known.offsets.items() if offset > ends.get(partition, 0)
+    }
+    if beyond:
+        message = (
+            f"{name} was truncated or restored from an older copy: it ends at {_list(ends, beyond)}, and the "
+            f"tables have read it {_at(beyond)}"
+        )
+        remedy = "go on at the first record that is not older than the newest one in the tables"
+        yield DataLoss(name, Kind.TRUNCATED, message, remedy, tuple(sorted(beyond)))
+    expired = {
+        partition: offset
+        for partition, offset in known.offsets.items()
+        if partition not in beyond and offset < earliest.get(partition, 0)
+    }
+    if expired:
+        missing = sum(earliest[partition] - offset for partition, offset in expired.items())
+        message = (
+            f"{missing} offsets of {name} were deleted before they were read: it begins at "
+            f"{_list(earliest, expired)}, and the tables have read it {_at(expired)}"
+        )
+        yield DataLoss(name, Kind.EXPIRED, message, "go on at its first record", tuple(sorted(expired)))
+
+
+def _at(offsets: Mapping[int, int]) -> str:
+    return f"up to {_list(offsets, offsets)}"
+
+
+def _list(offsets: Mapping[int, int], partitions: Mapping[int, int]) -> str:
+    """Return the offsets of partitions as text, such as `offset 10 (partition 0), 12 (1)`."""
+    shown = [f"{offsets.get(partition, 0)} ({partition})" for partition in sorted(partitions)[:_SHOWN]]
+    more = f" and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
+    return f"offset (partition) {', '.join(shown)}{more}"

@@ -1,0 +1,195 @@
+"""Lease of the right to write tables: one job at a time, and a number that fences off its predecessors.
+
+A lease is a file `<number>.json`; the highest number holds. Its job rewrites the file every `BEAT_SECONDS`. A
+job that finds a lease waits: if the file changes, the holder is alive and the job is refused; if it does not
+change for `EXPIRY_SECONDS`, the job takes the next number. Clocks of different machines are never compared.
+"""
+
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from threading import Event, Thread
+from uuid import uuid4
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+from groupwright.pipeline._tables.files import Folder
+from groupwright.pipeline.errors import TablesError
+
+BEAT_SECONDS = 5.0
+EXPIRY_SECONDS = 30.0
+_POLL_SECONDS = 0.5
+_SETTLE_SECONDS = 2.0
+"""Time in which concurrent writes to an object store become visible, when two jobs start at once."""
+
+_log = logging.getLogger("groupwright.pipeline")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseFile:
+    """Contents of a lease's file.
+
+    Attributes:
+        job: Name of the job.
+        host: Name of its host.
+        pid: Its process on this host.
+        token: A unique text.
+        beat: Number of the last renewal.
+        released: Whether the job has ended.
+    """
+
+    job: str
+    host: str
+    pid: int
+    token: str
+    beat: int = 0
+    released: bool = False
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the holder was a process of this host that no longer exists."""
+        if self.host != socket.gethostname():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+
+
+class Lease:
+    """A held lease.
+
+    Attributes:
+        number: The fencing number, higher than that of any earlier lease.
+    """
+
+    def __init__(self, folder: Folder, number: int, contents: LeaseFile) -> None:
+        """Start to renew the lease; use `hold_lease` to acquire one."""
+        self.number = number
+        self._folder = folder
+        self._contents = contents
+        self._renewed = time.monotonic()
+        self._is_lost = False
+        self._ended = Event()
+        self._thread = Thread(target=self._renew, name="lease", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise if the lease has been lost.
+
+        Raises:
+            TablesError: Another job has taken over, or the lease could not be renewed in time.
+        """
+        if self._is_lost or time.monotonic() - self._renewed >= EXPIRY_SECONDS:
+            raise TablesError(
+                f"{self._folder.path}: the job has lost its lease, and another one may write the tables. "
+                "Restart it; unfinished batches are repeated"
+            )
+
+    def release(self) -> None:
+        """Stop to renew the lease, and let the next job start at once."""
+        self._ended.set()
+        self._thread.join()
+        if not self._is_lost:
+            self._folder.write(_name(self.number), json.dumps(asdict(replace(self._contents, released=True))))
+
+    def _renew(self) -> None:
+        while not self._ended.wait(BEAT_SECONDS) and not self._is_lost:
+            started = time.monotonic()
+            try:
+                self._is_lost = _newest(self._folder) != self.number
+                if not self._is_lost:
+                    self._contents = replace(self._contents, beat=self._contents.beat + 1)
+                    self._folder.write(_name(self.number), json.dumps(asdict(self._contents)))
+                    self._renewed = started
+            except (OSError, Py4JError):
+                _log.exception("The lease %s could not be renewed", self._folder.path)
+
+
+@contextmanager
+def hold_lease(folder: Folder, job: str) -> Iterator[Lease]:
+    """Acquire the lease of a folder, renew it, and release it at the end of the context.
+
+    Args:
+        folder: The folder of the leases.
+        job: Name of the job, for the message of a job that is refused.
+
+    Raises:
+        TablesError: Another job holds the lease.
+    """
+    lease = _acquire(folder, LeaseFile(job, socket.gethostname(), os.getpid(), str(uuid4())))
+    try:
+        yield lease
+    finally:
+        lease.release()
+
+
+def _acquire(folder: Folder, contents: LeaseFile) -> Lease:
+    while True:
+        number = _newest(folder)
+        if number:
+            _wait_for_expiry(folder, number)
+        if _create(folder, number + 1, contents):
+            for name in folder.names():
+                if name.removesuffix(".json").isdigit() and int(name.removesuffix(".json")) <= number:
+                    folder.delete(name)
+            return Lease(folder, number + 1, contents)
+
+
+def _create(folder: Folder, number: int, contents: LeaseFile) -> bool:
+    text = json.dumps(asdict(contents))
+    if folder.has_atomic_rename:
+        return folder.write(_name(number), text, replace=False)
+    folder.write(_name(number), text)
+    time.sleep(_SETTLE_SECONDS)
+    return folder.read(_name(number)) == text
+
+
+def _wait_for_expiry(folder: Folder, number: int) -> None:
+    """Return when the lease is released or its holder no longer renews it.
+
+    Raises:
+        TablesError: The holder is alive.
+    """
+    first = _read(folder, number)
+    deadline = time.monotonic() + EXPIRY_SECONDS
+    is_announced = False
+    while first and not first.released and not first.is_dead and time.monotonic() < deadline:
+        if not is_announced:
+            _log.info("Waiting up to %.0f s to see whether %s is alive", EXPIRY_SECONDS, _holder(first))
+            is_announced = True
+        time.sleep(_POLL_SECONDS)
+        now = _read(folder, number)
+        if now is None or now.released:
+            return
+        if now.beat != first.beat:
+            raise TablesError(
+                f"{folder.path}: {_holder(now)} is writing the tables, and only one job at a time may write. "
+                "Stop it, or start this job when it has ended"
+            )
+
+
+def _holder(contents: LeaseFile) -> str:
+    return f"the job {contents.job} (process {contents.pid} on {contents.host})"
+
+
+def _read(folder: Folder, number: int) -> LeaseFile | None:
+    text = folder.read(_name(number))
+    return LeaseFile(**json.loads(text)) if text else None
+
+
+def _newest(folder: Folder) -> int:
+    numbers = (name.removesuffix(".json") for name in folder.names())
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
+
+
+def _name(number: int) -> str:
+    return f"{number:012d}.json"

@@ -1,0 +1,41 @@
+"""Maintenance of the tables: compaction, retention, and deletion of files that no reader needs."""
+
+import logging
+from datetime import UTC, date, datetime, timedelta
+
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+
+from groupwright.pipeline import schemas
+from groupwright.pipeline._jobs.settings import Settings
+from groupwright.pipeline._tables import Tables
+
+_log = logging.getLogger("groupwright.pipeline")
+
+
+def maintain(tables: Tables, settings: Settings, last_date: date) -> None:
+    """Compact dates, delete those that `retention_days` has passed, and files that are no longer valid.
+
+    Args:
+        tables: The tables.
+        settings: The job's settings.
+        last_date: The last date to compact; `lookback_days` dates up to it are compacted.
+    """
+    dates = [last_date - timedelta(days=number) for number in range(settings.lookback_days)]
+    for table in schemas.BASE_TABLES:
+        tables.compact(table, dates)
+    if settings.retention_days:
+        first = datetime.now(UTC).date() - timedelta(days=settings.retention_days)
+        for table in schemas.TABLES.values():
+            if table is not schemas.CONSUMER_GROUP_RECORDS:  # a member's newest record can be of any age
+                tables.retain(table, _first_kept(tables, table, first))
+        _log.info("Dates before %s were deleted", first)
+    for table in schemas.TABLES.values():
+        tables.vacuum(table)
+
+
+def _first_kept(tables: Tables, table: schemas.Table, first: date) -> date:
+    """Return the first date to keep: for positions, at most that of the newest snapshot."""
+    if table is not schemas.READ_POSITIONS:
+        return first
+    newest = tables.read(table).agg(F.max(schemas.PARTITION_COLUMN).alias("date")).collect()[0].date
+    return min(first, newest or first)

@@ -1,0 +1,153 @@
+"""Positions of the jobs in the topics that they read, as snapshots in the table `read_positions`.
+
+Each batch ends with a snapshot that has its identity, so the snapshot is there if and only if the batch is
+complete. The newest snapshot is where the next job starts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from groupwright.pipeline import schemas
+from groupwright.pipeline._jobs.kafka import Offsets
+from groupwright.pipeline._tables import Tables
+from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
+
+_RECENT = timedelta(days=1)
+_VALUES = ("sequence", "cluster_id", "topic_id", "next_offset")
+_OF_OFFSETS_TOPIC = (
+    schemas.OFFSET_COMMITS,
+    schemas.GROUP_GENERATIONS,
+    schemas.GROUP_MEMBERS,
+    schemas.CONSUMER_GROUP_RECORDS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPosition:
+    """Position in a topic: its id, and the next offset of each partition."""
+
+    id: str
+    offsets: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """A snapshot of the positions in all topics.
+
+    Attributes:
+        sequence: Number of the snapshot, ascending; 0 if there is none.
+        cluster_id: The cluster's id; empty if unknown.
+        topics: The positions, by topic.
+    """
+
+    sequence: int = 0
+    cluster_id: str = ""
+    topics: Mapping[str, TopicPosition] = field(default_factory=dict)
+
+    def advanced(self, ends: Offsets) -> "Positions":
+        """Return the positions after a batch with these end offsets, exclusive. Offsets never go back."""
+        topics = {
+            name: replace(
+                topic,
+                offsets={
+                    **topic.offsets,
+                    **{
+                        partition: max(offset, topic.offsets.get(partition, 0))
+                        for partition, offset in ends.get(name, {}).items()
+                    },
+                },
+            )
+            for name, topic in self.topics.items()
+        }
+        return replace(self, sequence=self.sequence + 1, topics=topics)
+
+    def offsets(self) -> Offsets:
+        """Return the next offset of each partition."""
+        return {name: dict(topic.offsets) for name, topic in self.topics.items()}
+
+
+def load(tables: Tables) -> Positions:
+    """Return the newest snapshot; an empty one if the table has none."""
+    # A snapshot has all partitions, so usually the newest dates suffice.
+    recent = datetime.now(UTC).date() - _RECENT
+    for since in (recent, None):
+        rows = (
+            tables.read(schemas.READ_POSITIONS, since=since)
+            .groupBy("topic", "log_partition")
+            .agg(F.max_by(F.struct(*_VALUES), "sequence").alias("newest"))
+            .select("topic", "log_partition", "newest.*")
+            .collect()
+        )
+        if rows:
+            newest = max(row.sequence for row in rows)
+            return _snapshot([row for row in rows if row.sequence == newest])
+    return Positions()
+
+
+def frame(spark: SparkSession, positions: Positions) -> DataFrame:
+    """Return a snapshot as rows of `read_positions`."""
+    now = datetime.now(UTC)
+    rows = [
+        {
+            "sequence": positions.sequence,
+            "cluster_id": positions.cluster_id,
+            "topic": name,
+            "topic_id": topic.id,
+            "log_partition": partition,
+            "next_offset": offset,
+            "time": now,
+            "date": now.date(),
+        }
+        for name, topic in positions.topics.items()
+        for partition, offset in topic.offsets.items()
+    ]
+    schema = schemas.READ_POSITIONS.schema
+    return spark.createDataFrame(pa.Table.from_pylist(rows, to_arrow_schema(schema)), schema).coalesce(1)
+
+
+def derived_offsets(tables: Tables, events_topic: str) -> Offsets:
+    """Return the offset after the last record that the base tables have, by topic and partition.
+
+    For tables without snapshots. Records that have no row in any table are not counted.
+    """
+    offsets: Offsets = {}
+    for rows in _read(tables, events_topic):
+        last = rows.groupBy("log_topic", "log_partition").agg(F.max("log_offset").alias("last"))
+        for row in last.collect():
+            of_topic = offsets.setdefault(row.log_topic, {})
+            of_topic[row.log_partition] = max(row["last"] + 1, of_topic.get(row.log_partition, 0))
+    return offsets
+
+
+def newest_time(tables: Tables, events_topic: str, topic: str, partition: int) -> datetime | None:
+    """Return the time of the newest record of a partition in the base tables."""
+    wanted = (F.col("log_topic") == topic) & (F.col("log_partition") == partition)
+    newest = [
+        rows.where(wanted).agg(F.max("log_time").alias("newest")).collect()[0].newest
+        for rows in _read(tables, events_topic)
+    ]
+    return max((time for time in newest if time is not None), default=None)
+
+
+def _read(tables: Tables, events_topic: str) -> list[DataFrame]:
+    """Return the base tables with the `log_topic` from which each row was read."""
+    return [
+        *(tables.read(table).withColumn("log_topic", F.lit(OFFSETS_TOPIC)) for table in _OF_OFFSETS_TOPIC),
+        tables.read(schemas.CLIENT_EVENTS).withColumn("log_topic", F.lit(events_topic)),
+        tables.read(schemas.QUARANTINE).withColumnRenamed("topic", "log_topic"),
+    ]
+
+
+def _snapshot(rows: Sequence[Row]) -> Positions:
+    topics: dict[str, TopicPosition] = {}
+    for name in {row.topic for row in rows}:
+        of_topic = [row for row in rows if row.topic == name]
+        offsets = {row.log_partition: row.next_offset for row in of_topic}
+        topics[name] = TopicPosition(of_topic[0].topic_id, offsets)
+    return Positions(rows[0].sequence, rows[0].cluster_id, topics)

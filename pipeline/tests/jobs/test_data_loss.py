@@ -1,0 +1,66 @@
+"""Comparison of recorded positions with topics that were recreated, truncated or expired. Pure."""
+
+import pytest
+
+from groupwright.pipeline._jobs.data_loss import Kind, find_losses
+from groupwright.pipeline._jobs.kafka import KafkaTopic
+from groupwright.pipeline._jobs.positions import Positions, TopicPosition
+
+READ = Positions(3, "cluster", {"events": TopicPosition("id-1", {0: 50, 1: 60})})
+SAME = {"events": KafkaTopic("id-1", 2)}
+
+
+def test_a_log_that_has_all_unread_records_is_no_loss() -> None:
+    grown = {"events": KafkaTopic("id-1", 3), "another": KafkaTopic("id-2", 1)}
+    assert not find_losses(READ, grown, {"events": {0: 50, 1: 0, 2: 9}}, {"events": {0: 50, 1: 99, 2: 12}})
+
+
+@pytest.mark.parametrize(
+    ("topics", "earliest", "ends", "kind", "partitions", "message"),
+    [
+        ({}, {}, {}, Kind.DELETED, (0, 1), "events was deleted; the tables have read it up to"),
+        (
+            {"events": KafkaTopic("id-2", 1)},
+            {0: 0},
+            {0: 500},
+            Kind.RECREATED,
+            (0, 1),
+            "events was deleted and created again: its topic id is id-2 and was id-1, and the",
+        ),
+        (
+            SAME,
+            {0: 0, 1: 0},
+            {0: 50, 1: 10},
+            Kind.TRUNCATED,
+            (1,),
+            "events was truncated or restored from an older copy: it ends at offset (partition) 10 (1), and",
+        ),
+        (
+            SAME,
+            {0: 53, 1: 0},
+            {0: 70, 1: 60},
+            Kind.EXPIRED,
+            (0,),
+            "3 offsets of events were deleted before they were read: it begins at offset (partition) 53 (0)",
+        ),
+    ],
+)
+def test_a_loss_is_named_with_what_is_missing(
+    topics: dict[str, KafkaTopic],
+    earliest: dict[int, int],
+    ends: dict[int, int],
+    kind: Kind,
+    partitions: tuple[int, ...],
+    message: str,
+) -> None:
+    (loss,) = find_losses(READ, topics, {"events": earliest}, {"events": ends})
+    assert (loss.kind, loss.partitions) == (kind, partitions)
+    assert loss.message.startswith(message)
+    read = READ.topics["events"].offsets
+    assert all(f"{read[partition]} ({partition})" in loss.message for partition in partitions)
+
+
+def test_positions_advance_and_never_go_back() -> None:
+    after = READ.advanced({"events": {0: 40, 1: 61, 2: 5}})
+    assert after.sequence == 4
+    assert after.offsets() == {"events": {0: 50, 1: 61, 2: 5}}

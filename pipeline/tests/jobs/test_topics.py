@@ -1,0 +1,269 @@
+"""Jobs whose topics are recreated, expire, are restored or grow, and jobs that have lost their state."""
+
+import json
+import shutil
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.cimpl import NewPartitions
+from pyspark.sql import SparkSession
+
+from groupwright.pipeline import Batch, PipelineError, Tables, open_tables, schemas
+from groupwright.pipeline._jobs import positions
+from groupwright.pipeline._jobs.kafka import connected
+from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
+from groupwright.pipeline.jobs import Settings, run_stream
+from groupwright.testing import LocalKafka
+from harness.patience import PATIENCE
+from harness.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+
+
+def produce_events(kafka: LocalKafka, topic: str, number: int, partition: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for _ in range(number):
+        event = {"id": str(uuid.uuid4()), "group": "billing", "ended_at": datetime.now(UTC).isoformat()}
+        producer.produce(topic, json.dumps(event).encode(), partition=partition)
+    assert producer.flush(PATIENCE) == 0
+
+
+def commit(kafka: LocalKafka, group: str, number: int) -> None:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group})
+    for offset in range(number):
+        consumer.commit(offsets=[TopicPartition("orders", 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def delete_topic(kafka: LocalKafka, topic: str) -> None:
+    admin = kafka.admin()
+    admin.delete_topics([topic])[topic].result(PATIENCE)
+    wait_until(lambda: topic not in admin.list_topics(timeout=PATIENCE).topics, f"{topic} is deleted")
+
+
+@pytest.fixture(scope="module")
+def orders(kafka: LocalKafka) -> None:
+    kafka.create_topic("orders", partitions=1)
+    commit(kafka, "billing", 5)
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
+    kafka: LocalKafka, run_job: Callable[..., str], spark: SparkSession, tmp_path: Path
+) -> None:
+    events = "events-that-get-lost"
+    kafka.create_topic(events)
+    produce_events(kafka, events, 5)
+    where = (
+        f"bootstrap_servers={kafka.bootstrap_servers}",
+        f"tables={tmp_path}",
+        f"events_topic={events}",
+        "end_offsets_seconds=0",
+        "max_offsets_per_trigger=1000",
+    )
+    tables = open_tables(spark, str(tmp_path))
+
+    def number_of(table: schemas.Table) -> int:
+        return tables.read(table).count()
+
+    run_job("batch", *where)
+    commits = number_of(schemas.OFFSET_COMMITS)
+    assert (commits, number_of(schemas.CLIENT_EVENTS)) == (5, 5)
+
+    # The state is lost: nothing is read again.
+    shutil.rmtree(tmp_path / "_state")
+    assert "0 records added" in run_job("batch", *where)
+
+    # Records expire before they are read.
+    produce_events(kafka, events, 4)
+    kafka.admin().delete_records([TopicPartition(events, 0, 7)])
+    wait_until(lambda: low_watermark(kafka, events) == 7, "two records have expired")
+    failed = run_job("batch", *where, exit_code=1)
+    assert f"2 offsets of {events} were deleted before they were read" in failed
+    assert "2 records added" in run_job("batch", *where, "on_data_loss=restart")
+
+    # The topic is restored from an older copy: its end is below the tables' position.
+    before = positions.load(tables)
+    at = replace(before.topics[events], offsets={0: 1000})
+    ahead = replace(before, sequence=before.sequence + 1, topics={**before.topics, events: at})
+    tables.add(schemas.READ_POSITIONS, positions.frame(spark, ahead), Batch("a restored log", 0))
+    assert "was truncated or restored" in run_job("batch", *where, exit_code=1)
+    produce_events(kafka, events, 3)
+    run_job("batch", *where, "on_data_loss=restart")
+    assert offsets_of(tables) == {*range(5), *range(7, 12)}
+
+    # Both topics are recreated, and the events' topic grows beyond the old position.
+    delete_topic(kafka, events)
+    kafka.create_topic(events)
+    produce_events(kafka, events, 30)
+    delete_topic(kafka, "__consumer_offsets")
+    commit(kafka, "shipping", 3)
+    failed = run_job("batch", *where, exit_code=1)
+    assert f"{events} was deleted and created again: its topic id is" in failed
+    assert "__consumer_offsets was deleted and created again: its topic id is" in failed
+    assert "set on_data_loss=restart to read the new topic from its beginning" in failed
+    assert "33 records added" in run_job("batch", *where, "on_data_loss=restart")
+    assert number_of(schemas.OFFSET_COMMITS) == commits + 3
+    assert "0 records added" in run_job("batch", *where)
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
+    kafka: LocalKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    events = "events-that-grow"
+    kafka.create_topic(events)
+    produce_events(kafka, events, 2)
+    settings = Settings(
+        bootstrap_servers=kafka.bootstrap_servers,
+        tables=str(tmp_path),
+        events_topic=events,
+        end_offsets_seconds=0,
+        trigger_seconds=0.2,
+        derive_seconds=3600,
+        stop_seconds=1,
+        # Spark waits so long for a deleted topic, three times.
+        kafka={"default.api.timeout.ms": "5000", "request.timeout.ms": "5000"},
+    )
+    lines: list[str] = []
+    failures: list[PipelineError] = []
+
+    def follow() -> None:
+        try:
+            run_stream(spark, settings, stop, lines.append)
+        except PipelineError as error:
+            failures.append(error)
+
+    def has_read(number: int) -> bool:
+        assert not failures
+        return any(f"client_event {number}" in line for line in lines)
+
+    stop = threading.Event()
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        wait_until(lambda: has_read(2), "the first events are read")
+        kafka.admin().create_partitions([NewPartitions(events, 2)])[events].result(PATIENCE)
+        produce_events(kafka, events, 7, partition=1)
+        wait_until(lambda: has_read(7), "those of the new partition are read")
+        delete_topic(kafka, events)
+        kafka.create_topic(events)
+        thread.join(PATIENCE)
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
+    wait_until(lambda: not spark.streams.active, "the query has stopped")
+    assert [str(error).partition(":")[0] for error in failures] == ["records are missing"]
+    assert f"{events} was deleted and created again" in str(failures[0])
+
+
+@pytest.mark.usefixtures("orders")
+def test_records_behind_an_open_transaction_are_counted_and_read_when_it_ends(
+    kafka: LocalKafka, run_job: Callable[..., str], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    events = "events-of-a-transaction"
+    kafka.create_topic(events)
+    where = (
+        f"bootstrap_servers={kafka.bootstrap_servers}",
+        f"tables={tmp_path}",
+        f"events_topic={events}",
+        "end_offsets_seconds=0",
+    )
+    run_job("batch", *where)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "open"})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.produce(events, b"aborted", partition=0)
+    assert producer.flush(PATIENCE) == 0
+    produce_events(kafka, events, 3)
+    assert "0 records added" in run_job("batch", *where)
+    assert "4 records are behind open transactions" in caplog.text
+    assert f"({events}-0: 4 from offset 0)" in caplog.text
+    producer.abort_transaction(PATIENCE)
+    assert "3 records added" in run_job("batch", *where)
+
+
+def test_log_end_offsets_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkSession) -> None:
+    """As Kafka's admin client lists them, one by one."""
+    names = {"sampled", "sampled-2-0"}
+    for name in names:
+        kafka.create_topic(name, partitions=3)
+    for partition, number in enumerate((4, 0, 2)):
+        produce_events(kafka, "sampled", number, partition)
+    produce_events(kafka, "sampled-2-0", 5, 1)
+    with connected(spark, {"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
+        topics = cluster.topics(names)
+        listed = cluster.offsets(topics, "latest")
+        now = datetime(2026, 11, 20, 8, tzinfo=UTC)
+        ids = {name: topic.id for name, topic in topics.items()}
+        sample = EndOffsets(now, cluster.end_offsets(topics), ids)
+    found = end_offset_rows(spark, [sample]).collect()
+    assert {(row.topic, row.partition, row.end_offset, row.topic_id) for row in found} == {
+        (name, partition, offset, ids[name])
+        for name, by_partition in listed.items()
+        for partition, offset in by_partition.items()
+    }
+    assert listed == {"sampled": {0: 4, 1: 0, 2: 2}, "sampled-2-0": {0: 0, 1: 5, 2: 0}}
+    assert {(row.time, row.date) for row in found} == {(now.replace(tzinfo=None), now.date())}
+
+
+def low_watermark(kafka: LocalKafka, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "watermarks"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE)[0])
+    finally:
+        consumer.close()
+
+
+def offsets_of(tables: Tables) -> set[int]:
+    return {row.log_offset for row in tables.read(schemas.CLIENT_EVENTS).collect()}
+
+
+@pytest.mark.usefixtures("orders")
+def test_tables_of_the_version_before_are_upgraded_and_their_unfinished_batch_is_completed(
+    kafka: LocalKafka, run_job: Callable[..., str], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The layout of the version that had `held.json`, killed before its second batch was in all tables."""
+    events = "events-of-the-version-before"
+    kafka.create_topic(events)
+    produce_events(kafka, events, 4)
+    where = (
+        f"bootstrap_servers={kafka.bootstrap_servers}",
+        f"tables={tmp_path}",
+        f"events_topic={events}",
+        "end_offsets_seconds=0",
+    )
+    run_job("batch", *where)
+    tables = open_tables(spark, str(tmp_path))
+    read = positions.load(tables)
+    before = {row.log_offset for row in tables.read(schemas.CLIENT_EVENTS).collect()}
+
+    shutil.rmtree(tmp_path / schemas.READ_POSITIONS.name)
+    state = tmp_path / "_state"
+    (state / "held.json").write_text(json.dumps(read.offsets()))
+    (state / "cluster.json").write_text(json.dumps({"id": read.cluster_id, "partitions": 3}))
+    produce_events(kafka, events, 2)
+    checkpoint = state / "checkpoint"
+    for name in ("offsets", "commits"):
+        (checkpoint / name).mkdir(parents=True)
+    (checkpoint / "metadata").write_text('{"id": "a-checkpoint"}')
+    (checkpoint / "commits" / "0").write_text("v1\n{}")
+    end = {**read.offsets(), events: {0: 6}}
+    (checkpoint / "offsets" / "1").write_text(f'v1\n{{"batchWatermarkMs": 0}}\n{json.dumps(end)}')
+    half = tables.read(schemas.CLIENT_EVENTS).where("log_offset < 2")
+    half = half.withColumn("log_offset", half.log_offset + 4)
+    tables.add(schemas.CLIENT_EVENTS, half, Batch("stream-a-checkpoint", 1))
+
+    assert "tables of an older version" in run_job("batch", *where, exit_code=1)
+    assert "upgraded" in run_job("upgrade", *where)
+    assert "the tables are up to date" in run_job("upgrade", *where)
+    run_job("batch", *where)
+    assert offsets_of(tables) == before | {4, 5}
+    assert tables.read(schemas.CLIENT_EVENTS).count() == 6, "what was there already is there once"
+    assert positions.load(tables).topics[events] == replace(read.topics[events], offsets={0: 6})
