@@ -137,9 +137,9 @@ def test_what_is_owned_shows_at_once_and_the_event_comes_without_a_scrape(
     with to_callback(told.put) as sink:
         listener = instrument(consumer, registry, events=[sink], advise=False)
         listener.rebalanced(second)
-        assert (listener.state.owned, listener.state.ended_at) == ({"orders": 2}, None)
+        assert (listener.state.owned_by_topic(), listener.state.ended_at) == ({"orders": 2}, None)
         listener.partitions_lost({"orders": [0]}, 0.0)
         assert told.get(timeout=PATIENCE).generation == 8
 
-    assert listener.state.owned == {"orders": 1}
+    assert listener.state.owned == {("orders", 1)}
     assert listener.state.ended_at == 1001.0

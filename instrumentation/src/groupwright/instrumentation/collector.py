@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from groupwright.core import ObservableConsumer
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
 from groupwright.instrumentation._metrics import gauges
 from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE, CONSUMER_INFO
@@ -104,6 +105,7 @@ class Metrics:
         consumer: ObservableConsumer,
         options: Options | None = None,
         callbacks: LibrdkafkaCallbacks[ConsumerStatistics] | None = None,
+        ends: LogEnds | None = None,
     ) -> Instrumentation:
         """Instrument a consumer; for an instrumented one, return the object that it has.
 
@@ -111,6 +113,7 @@ class Metrics:
             consumer: The consumer.
             options: Optional measurements.
             callbacks: librdkafka's callbacks of the consumer, if they are wrapped.
+            ends: Looks up the log ends of paused partitions.
 
         Raises:
             TypeError: The consumer reports no rebalances, as a plain `confluent_kafka.Consumer`.
@@ -121,7 +124,7 @@ class Metrics:
                 if known.instruments(consumer):
                     return known
             instrumentation = Instrumentation(
-                consumer, self._families, self._remove_consumer, self._logger, options, callbacks
+                consumer, self._families, self._remove_consumer, self._logger, options, callbacks, ends
             )
             consumer.add_listener(instrumentation)
             self._consumers.append(instrumentation)

@@ -18,9 +18,11 @@ from groupwright.core import (
     Partitions,
     Rebalance,
     RebalanceListener,
+    TopicPartitionKey,
 )
 from groupwright.core.configuration import Configuration
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.membership import MembershipStatistics
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
 from groupwright.instrumentation._metrics import samples as sample_readers
@@ -45,17 +47,20 @@ from groupwright.instrumentation._metrics.catalogue import (
     STATISTICS_AGE,
     WARNINGS,
 )
-from groupwright.instrumentation._metrics.consumer_state import ConsumerState
+from groupwright.instrumentation._metrics.consumer_state import ConsumerState, keys_of
 from groupwright.instrumentation._metrics.families import ClientLabels, Families
 from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES
 from groupwright.instrumentation._metrics.samples import CounterIncrements, Sample
 from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation._tracking.callback_tracker import TrackedConsumer
+from groupwright.instrumentation._tracking.lag_tracker import LagTracker
 from groupwright.instrumentation._tracking.round_merger import RoundMerger
 from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
 from groupwright.instrumentation.events import RebalanceEvent, make_event
 from groupwright.instrumentation.sinks import EventSink
 
+_REVOKE_MARGIN = 2.0
+"""Seconds within which librdkafka has stopped a partition after its revocation."""
 _TIMER_MARGIN = 0.01
 """Seconds by which a timer may be early, from the resolution of its clock."""
 
@@ -89,6 +94,7 @@ class Instrumentation(RebalanceListener):
         logger: logging.Logger,
         options: Options | None = None,
         callbacks: LibrdkafkaCallbacks[ConsumerStatistics] | None = None,
+        ends: LogEnds | None = None,
     ) -> None:
         """Use `Metrics.add_consumer`, which adds it to the collector and to the consumer."""
         self.client_labels = ClientLabels(consumer.group_id, consumer.client_id)
@@ -115,8 +121,11 @@ class Instrumentation(RebalanceListener):
         self._removed = False
         # Reentrant: a signal handler may call `remove` while it interrupts an event.
         self._lock = threading.RLock()
+        self._lag = LagTracker(self._settings)
+        self._ends = ends
         if callbacks is not None:
             callbacks.on_failure = self._record_failure
+            callbacks.on_statistics = self._on_statistics
 
     def remove(self) -> None:
         """Remove this consumer's series from the registry, and stop measuring; a second call does nothing.
@@ -203,13 +212,15 @@ class Instrumentation(RebalanceListener):
     # --- Events of the consumer ---------------------------------------------------------------------
 
     def _on_assigned(self, partitions: Partitions, seconds: float) -> None:
-        # The owned partitions change in `rebalanced`, which follows.
+        self.state = self.state.after_addition(partitions)
+        self._lag.forget(keys_of(partitions), time.monotonic())
         self._count_partitions(PARTITIONS_ASSIGNED, "assign", _sizes(partitions), seconds)
 
     def _on_revoked_or_lost(self, spec: Spec, callback: str, partitions: Partitions, seconds: float) -> None:
         removed = _sizes(partitions)
         self._count_partitions(spec, callback, removed, seconds)
-        self.state = self.state.after_removal(removed)
+        self.state = self.state.after_removal(partitions)
+        self._lag.forget(keys_of(partitions), time.monotonic() + _REVOKE_MARGIN)
 
     def _on_rebalanced(self, rebalance: Rebalance) -> None:
         state = replace(self.state, kind=str(rebalance.kind))
@@ -330,7 +341,8 @@ class Instrumentation(RebalanceListener):
         yield from self._read("poll_age", lambda: self._polling_samples(consumer, snapshot))
         callbacks = self._callbacks
         if callbacks is not None:
-            yield from self._read("statistics", lambda: self._callback_samples(callbacks, snapshot))
+            yield from self._read("statistics", lambda: self._callback_samples(callbacks))
+        yield from self._read("lag", lambda: self._lag_samples(snapshot))
 
     def _polling_samples(
         self, consumer: ObservableConsumer, snapshot: MembershipSnapshot | None
@@ -342,15 +354,35 @@ class Instrumentation(RebalanceListener):
             self._guarded("advice", self._log_findings, findings)
         return sample_readers.of_polling(age, snapshot)
 
-    def _callback_samples(
-        self, callbacks: LibrdkafkaCallbacks[ConsumerStatistics], snapshot: MembershipSnapshot | None
-    ) -> Iterator[Sample]:
+    def _callback_samples(self, callbacks: LibrdkafkaCallbacks[ConsumerStatistics]) -> Iterator[Sample]:
         errors = dict(callbacks.errors)
         yield from sample_readers.of_callbacks(STATISTICS_AGE, callbacks.age, CLIENT_ERRORS, errors)
-        if callbacks.statistics is not None:
-            yield from sample_readers.of_lag(
-                callbacks.statistics, snapshot, by_partition=self._options.lag_by_partition
-            )
+
+    def _lag_samples(self, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:
+        with self._lock:
+            lag = self._lag.lag.copy()
+        if snapshot is not None and snapshot.state == "unjoined":
+            # The member has left the group, and its successors have the partitions; the application has not
+            # polled since.
+            lag = {key: messages for key, messages in lag.items() if key not in self.state.owned}
+        return sample_readers.of_lag(lag, by_partition=self._options.lag_by_partition)
+
+    def _on_statistics(self, statistics: ConsumerStatistics, taken_at: float) -> None:
+        consumer = self._consumer()
+        if consumer is not None:
+            # Before the lock is taken: the snapshot may report a settled rebalance.
+            snapshot = consumer.membership_snapshot
+            self._guarded("lag", self._update_lag, statistics, taken_at, snapshot)
+
+    def _update_lag(
+        self, statistics: ConsumerStatistics, taken_at: float, snapshot: MembershipSnapshot
+    ) -> None:
+        paused = self._lag.update(statistics, taken_at, snapshot.start_offsets, snapshot.paused)
+        if paused and self._ends is not None:
+            self._ends.look_up(paused, self._on_end)
+
+    def _on_end(self, key: TopicPartitionKey, end: int) -> None:
+        self._guarded("lag", self._lag.set_ends, {key: end})
 
     def _read(self, operation: str, read: Callable[[], Iterator[Sample]]) -> list[Sample]:
         try:
