@@ -24,9 +24,9 @@ GROUPS = 10
 TOPICS = [f"topic-{number}" for number in range(100)]
 PER_TOPIC = 6
 """Assigned, revoked, lost; owned; lag and its maximum."""
-PER_CLIENT = 272
+PER_CLIENT = 276
 """Series of one consumer with all metrics and one assignor, without those of topics; 210 are buckets."""
-SERIES = 8721
+SERIES = 8761
 
 PER_LEADER = 4
 """Series that the member has which leads: moves, the fewest needed, imbalance, members."""
@@ -133,6 +133,7 @@ def busy(
         callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, offsets))
         consumer = new_consumer(group_id=f"group-{number}", membership_snapshot=snapshot)
         consumer.callbacks = callbacks
+        consumer.settings = {"partition.assignment.strategy": "range"}
         listener = Metrics.of(registry).add_consumer(consumer, callbacks=callbacks)
         listener.partitions_assigned(partitions, 0.1)
         listener.partitions_revoked(partitions, 0.1)

@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from groupwright.core import (
     Kind,
@@ -32,6 +33,7 @@ from groupwright.instrumentation._metrics.catalogue import (
     COMMIT_DURATION,
     COMMIT_FAILURES,
     COMMITS,
+    CONSUMER_INFO,
     ERRORS,
     EVENTS,
     LEADER_MOVES,
@@ -56,8 +58,11 @@ from groupwright.instrumentation._tracking.callback_tracker import TrackedConsum
 from groupwright.instrumentation._tracking.lag_tracker import LagTracker
 from groupwright.instrumentation._tracking.round_merger import RoundMerger
 from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
+from groupwright.instrumentation.advice.running import RULES as RUNNING_RULES
 from groupwright.instrumentation.events import RebalanceEvent, make_event
 from groupwright.instrumentation.sinks import EventSink
+
+T = TypeVar("T")
 
 _REVOKE_MARGIN = 2.0
 """Seconds within which librdkafka has stopped a partition after its revocation."""
@@ -112,6 +117,8 @@ class Instrumentation(RebalanceListener):
         tracked = isinstance(consumer, TrackedConsumer)
         broker_assigned = settings.kind is Kind.CONSUMER
         self._client = "librdkafka" if tracked or broker_assigned else "groupwright"
+        # Groupwright's members vote for one of these; of other members, the label is the whole setting.
+        self._protocols = settings.strategies if self._client == "groupwright" else [settings.protocol]
         self._kind = "" if self._client == "groupwright" else str(settings.kind)
         # A tracked consumer completes its snapshots, and merges rounds, by itself.
         self._membership_statistics = MembershipStatistics() if broker_assigned and not tracked else None
@@ -154,7 +161,11 @@ class Instrumentation(RebalanceListener):
         """Create counters of known labels at 0, so that `rate()` sees their first increase; log advice."""
         self._families.add(ERRORS, self.client_labels, 0)
         self._families.add(COMMITS, self.client_labels, 0)
-        self._start_outcome_counters("")
+        for protocol in ("", *self._protocols):
+            self._start_outcome_counters(protocol)
+        if self._options.advise:
+            for rule in RUNNING_RULES:
+                self._families.add(WARNINGS, self.client_labels, 0, rule=rule)
         for sink in self._options.events:
             for outcome in EVENT_OUTCOMES:
                 self._families.add(EVENTS, self.client_labels, 0, sink=sink.name, outcome=outcome)
@@ -173,11 +184,6 @@ class Instrumentation(RebalanceListener):
             if not self._removed:
                 for spec, labels, increment in self._increments.increments(samples):
                     self._families.add_values(spec, self.client_labels, increment, labels)
-
-    @property
-    def membership_labels(self) -> tuple[str, str]:
-        """The values of the labels `client` and `kind` (`labels.LABELS`)."""
-        return self._client, self.state.kind or self._kind
 
     # --- RebalanceListener --------------------------------------------------------------------------
 
@@ -329,30 +335,29 @@ class Instrumentation(RebalanceListener):
         consumer = self._consumer()
         if consumer is None:
             return
-        snapshot: MembershipSnapshot | None = None
-        try:
-            snapshot = consumer.membership_snapshot
-            if self._membership_statistics is not None and self._callbacks is not None:
-                snapshot = self._membership_statistics.complete(snapshot, self._callbacks.statistics)
-        except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
-            self._record_failure("membership_snapshot", error)
+        snapshot = self._attempt("membership_snapshot", lambda: self._complete(consumer.membership_snapshot))
         if snapshot is not None:
             yield from self._read("membership", lambda: sample_readers.of_membership(snapshot))
-        yield from self._read("poll_age", lambda: self._polling_samples(consumer, snapshot))
+        age = self._attempt("poll_age", lambda: consumer.poll_age)
+        yield from self._read("poll_age", lambda: self._polling_samples(age, snapshot))
         callbacks = self._callbacks
         if callbacks is not None:
             yield from self._read("statistics", lambda: self._callback_samples(callbacks))
         yield from self._read("lag", lambda: self._lag_samples(snapshot))
 
-    def _polling_samples(
-        self, consumer: ObservableConsumer, snapshot: MembershipSnapshot | None
-    ) -> Iterator[Sample]:
-        age = consumer.poll_age
-        age = None if age is None else float(age)
+    def _complete(self, snapshot: MembershipSnapshot) -> MembershipSnapshot:
+        if self._membership_statistics is None or self._callbacks is None:
+            return snapshot
+        return self._membership_statistics.complete(snapshot, self._callbacks.statistics)
+
+    def _polling_samples(self, age: float | None, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:
         if self._options.advise and age is not None and snapshot is not None:
             findings = self._advice.on_poll_age(age, time.monotonic())
             self._guarded("advice", self._log_findings, findings)
-        return sample_readers.of_polling(age, snapshot)
+        if age is not None and not (snapshot is not None and snapshot.fenced):
+            # A closed or fenced consumer is no member.
+            yield Sample(CONSUMER_INFO, (self._client, self.state.kind or self._kind), 1)
+        yield from sample_readers.of_polling(age, snapshot)
 
     def _callback_samples(self, callbacks: LibrdkafkaCallbacks[ConsumerStatistics]) -> Iterator[Sample]:
         errors = dict(callbacks.errors)
@@ -385,11 +390,15 @@ class Instrumentation(RebalanceListener):
         self._guarded("lag", self._lag.set_ends, {key: end})
 
     def _read(self, operation: str, read: Callable[[], Iterator[Sample]]) -> list[Sample]:
+        return self._attempt(operation, lambda: list(read())) or []
+
+    def _attempt(self, operation: str, read: Callable[[], T | None]) -> T | None:
+        """Return what can be read; a scrape goes on without the rest."""
         try:
-            return list(read())
-        except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
+            return read()
+        except Exception as error:  # noqa: BLE001 - measuring must not break the application
             self._record_failure(operation, error)
-            return []
+            return None
 
     # --- Failures -----------------------------------------------------------------------------------
 
