@@ -335,20 +335,27 @@ class Instrumentation(RebalanceListener):
         consumer = self._consumer()
         if consumer is None:
             return
-        snapshot = self._attempt("membership_snapshot", lambda: self._complete(consumer.membership_snapshot))
+        age = self._attempt("poll_age", lambda: consumer.poll_age)
+        snapshot = self._attempt(
+            "membership_snapshot", lambda: self._complete(consumer.membership_snapshot, age)
+        )
         if snapshot is not None:
             yield from self._read("membership", lambda: sample_readers.of_membership(snapshot))
-        age = self._attempt("poll_age", lambda: consumer.poll_age)
         yield from self._read("poll_age", lambda: self._polling_samples(age, snapshot))
         callbacks = self._callbacks
         if callbacks is not None:
             yield from self._read("statistics", lambda: self._callback_samples(callbacks))
         yield from self._read("lag", lambda: self._lag_samples(snapshot))
 
-    def _complete(self, snapshot: MembershipSnapshot) -> MembershipSnapshot:
-        if self._membership_statistics is None or self._callbacks is None:
-            return snapshot
-        return self._membership_statistics.complete(snapshot, self._callbacks.statistics)
+    def _complete(self, snapshot: MembershipSnapshot, age: float | None) -> MembershipSnapshot:
+        """Return the snapshot, completed by what librdkafka's statistics and the last poll show."""
+        if self._membership_statistics is not None and self._callbacks is not None:
+            snapshot = self._membership_statistics.complete(snapshot, self._callbacks.statistics)
+        interval = snapshot.max_poll_interval
+        if self.state.owned and interval and age is not None and age >= interval:
+            # librdkafka has left the group; it reports so at the next poll.
+            snapshot = replace(snapshot, state="unjoined")
+        return snapshot
 
     def _polling_samples(self, age: float | None, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:
         if self._options.advise and age is not None and snapshot is not None:

@@ -61,7 +61,6 @@ class CallbackTracker:
         self._fenced = 0
         self._membership_statistics = MembershipStatistics()
         self._closed = False
-        self._subscribed = False
         self._starts = StartOffsets()
         self._paused: frozenset[TopicPartitionKey] = frozenset()
         self._settles_at = math.inf
@@ -86,14 +85,12 @@ class CallbackTracker:
 
     def on_subscribe(self, topics: Iterable[str]) -> None:
         """Record a subscription."""
-        self._subscribed = True
         self._guarded(
             "subscribe", lambda: self._report(self._rebalances.subscribed(topics, time.monotonic()))
         )
 
     def on_unsubscribe(self) -> None:
         """Record the end of the subscription."""
-        self._subscribed = False
         self._guarded("unsubscribe", lambda: self._report(self._rebalances.leaving()))
 
     def on_close(self) -> None:
@@ -169,7 +166,7 @@ class CallbackTracker:
         self.settle()
         since = self._in_poll_since
         snapshot = MembershipSnapshot(
-            state="unjoined" if self._closed or self._is_evicted else None,
+            state="unjoined" if self._closed else None,
             fenced=self._fenced,
             max_poll_exceeded=self._max_poll_exceeded,
             poll_seconds=self._poll_seconds + (0.0 if since is None else max(0.0, time.monotonic() - since)),
@@ -178,11 +175,6 @@ class CallbackTracker:
             paused=self._paused,
         )
         return self._membership_statistics.complete(snapshot, self.callbacks.statistics)
-
-    @property
-    def _is_evicted(self) -> bool:
-        """Whether librdkafka has left the group, which the application learns at its next poll."""
-        return self._subscribed and (self.poll_age or 0.0) >= self.max_poll_interval
 
     # --- Details ------------------------------------------------------------------------------------
 

@@ -152,8 +152,11 @@ class LagTracker:
     ) -> int | None:
         """Return the position of a partition; None if unknown."""
         if partition.position < 0:
-            if start.offset is None and (is_paused or now - start.seen_at >= SETTLE):
-                start.offset = self._start_position(start, partition, end, is_paused=is_paused)
+            if start.offset is None:
+                is_settled = now - start.seen_at >= SETTLE
+                start.offset = self._start_position(
+                    start, partition, end, is_paused=is_paused, is_settled=is_settled
+                )
             return start.offset
         self._received[key] = partition.received
         if start.paused_at is None:
@@ -161,13 +164,15 @@ class LagTracker:
         return partition.position
 
     def _start_position(
-        self, start: _Start, partition: PartitionStatistics, end: int, *, is_paused: bool
+        self, start: _Start, partition: PartitionStatistics, end: int, *, is_paused: bool, is_settled: bool
     ) -> int | None:
         """Return the position of a partition from which no message was returned; None if unknown."""
         offset = partition.committed if start.given == _STORED else start.given
-        if is_paused:
-            return offset if offset >= 0 else None
-        if offset >= 0 and partition.log_start <= offset <= end:
+        if is_paused and offset >= 0:
+            return offset  # it may never have been fetched, so that its log is unknown
+        if not is_settled:
+            return None
+        if partition.log_start <= offset <= end and offset >= 0:
             return offset
         if partition.received == start.received and partition.fetch_position >= 0:
             return partition.fetch_position
