@@ -18,6 +18,16 @@ from harness.patience import PATIENCE
 Scrape = Callable[[], dict[tuple[str, str], float]]
 """Values by metric and client id."""
 
+GAUGES = {
+    "partitions_owned": 1,
+    "lag": 10,
+    "lag_max": 10,
+    "last_poll_age_seconds": 0.25,
+    "membership_state": 1,
+    "generation": 4,
+    "consumer_info": 1,
+}
+
 SERVERS = {
     "gunicorn": ["-m", "gunicorn", "-w", "2", "-b", "127.0.0.1:{port}", "worker_app:wsgi"],
     "uvicorn": ["-m", "uvicorn", "--workers", "2", "--port", "{port}", "worker_app:asgi"],
@@ -57,33 +67,32 @@ def scrape(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scrape]:
     server.wait(PATIENCE)
 
 
-def await_workers(scrape: Scrape, condition: Callable[[set[str]], bool]) -> dict[tuple[str, str], float]:
-    """Return the first scrape at which the client ids that show lag satisfy a condition."""
+def await_workers(scrape: Scrape, number: int, gone: str = "") -> dict[tuple[str, str], float]:
+    """Return the first scrape with all gauges of so many workers, and none of the one that is gone.
+
+    A worker's gauges are in several files, which are not replaced at the same moment.
+    """
     deadline = time.monotonic() + PATIENCE
     while True:
         values = scrape()
-        if condition({client for name, client in values if name == "lag"}):
+        shown = [{client for name, client in values if name == gauge} for gauge in GAUGES]
+        if len(set.intersection(*shown)) == number and gone not in set.union(*shown):
             return values
         assert time.monotonic() < deadline, values
         time.sleep(0.05)
 
 
 def test_one_scrape_has_the_gauges_of_all_workers_and_none_of_a_worker_that_died(scrape: Scrape) -> None:
-    values = await_workers(scrape, lambda workers: len(workers) == 2)
+    values = await_workers(scrape, 2)
 
     first, second = sorted({client for name, client in values if name == "lag"})
-    gauges = {
-        "partitions_owned": 1, "lag": 10, "lag_max": 10, "last_poll_age_seconds": 0.25, "membership_state": 1,
-        "generation": 4, "consumer_info": 1,
-    }  # fmt: skip
     counters = {"rebalances_total": 1, "rebalance_duration_seconds_sum": 0.5, "max_poll_exceeded_total": 2}
     for client in (first, second):
-        assert {name: values.get((name, client)) for name in gauges | counters} == gauges | counters
+        assert {name: values.get((name, client)) for name in GAUGES | counters} == GAUGES | counters
     assert ("build_info", "") in values
 
     os.kill(int(first.removeprefix("worker-")), signal.SIGKILL)
 
-    values = await_workers(scrape, lambda workers: len(workers) == 2 and first not in workers)
-    assert {name: values.get((name, second)) for name in gauges} == gauges
-    assert [name for name in gauges if (name, first) in values] == []
+    values = await_workers(scrape, 2, gone=first)
+    assert {name: values.get((name, second)) for name in GAUGES} == GAUGES
     assert {name: values.get((name, first)) for name in counters} == counters, "counters never decrease"
