@@ -277,3 +277,31 @@ def test_a_clients_errors_are_counted_by_name(
 
     assert value("groupwright_client_errors_total", error="_TRANSPORT") == 2
     assert value("groupwright_client_errors_total", error="_ALL_BROKERS_DOWN") == 1
+
+
+def test_a_closed_or_fenced_consumer_is_no_member(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    consumer = new_consumer(settings={"partition.assignment.strategy": "range"})
+    instrument(consumer, registry)
+    info = {"client": "groupwright", "kind": ""}
+    assert value("groupwright_consumer_info", **info) == 1
+
+    consumer.membership_snapshot = MembershipSnapshot(fenced=1)
+    assert value("groupwright_consumer_info", **info) is None
+    consumer.membership_snapshot = MembershipSnapshot()
+    assert value("groupwright_consumer_info", **info) == 1
+    consumer.age = lambda: None
+    assert value("groupwright_consumer_info", **info) is None
+
+
+def test_counters_of_known_labels_are_at_0_from_the_start(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    instrument(new_consumer(settings={"partition.assignment.strategy": "range,my-own"}), registry)
+
+    for protocol in ("", "range", "my-own"):
+        for outcome in ("completed", "lost", "failed"):
+            assert value("groupwright_rebalances_total", protocol=protocol, outcome=outcome) == 0
+    for rule in ("storm", "flapping", "slow-callback", "max-poll-interval"):
+        assert value("groupwright_warnings_total", rule=rule) == 0
