@@ -134,6 +134,9 @@ def test_a_paused_partition_lags_behind_the_end_that_was_looked_up() -> None:
     statistics.tracker.set_ends({P: 30, ("orders", 1): 9})
     assert statistics.tracker.lag == {P: 22}
     assert statistics.take(position=8) == 22
+    statistics.tracker.set_ends({P: -1})
+    assert statistics.take(position=8) is None, "the end could not be looked up"
+    statistics.tracker.set_ends({P: 30})
 
     statistics.paused.clear()
     assert statistics.take(0.2, position=8) == 22, "librdkafka may not have fetched yet"

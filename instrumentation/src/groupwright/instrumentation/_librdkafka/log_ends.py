@@ -8,6 +8,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from groupwright.core import TopicPartitionKey
 
+UNKNOWN = -1
+"""The end of a log that could not be looked up."""
 _TIMEOUT = 10.0
 _PREFIXES = ("sasl.", "ssl.", "security.", "socket.", "broker.address.", "client.", "reconnect.")
 _KEYS = frozenset(
@@ -41,8 +43,8 @@ class LogEnds:
 
         Args:
             keys: The partitions.
-            on_end: Called with each partition and its log's end, on a thread of the admin client. A
-                partition whose look-up fails is left out: the next statistics start another one.
+            on_end: Called with each partition and its log's end, on a thread of the admin client. After a
+                failure the end is `UNKNOWN`; the next statistics start another look-up.
         """
         if self._pending:
             return
@@ -61,5 +63,4 @@ class LogEnds:
         self, done: Any, key: TopicPartitionKey, on_end: Callable[[TopicPartitionKey, int], None]
     ) -> None:
         self._pending -= 1
-        if done.exception() is None:
-            on_end(key, done.result().offset)
+        on_end(key, UNKNOWN if done.exception() is not None else done.result().offset)

@@ -112,11 +112,13 @@ class LagTracker:
         return list(positions)
 
     def set_ends(self, ends: Mapping[TopicPartitionKey, int]) -> None:
-        """Set the lag of paused partitions by their log ends."""
+        """Set the lag of paused partitions by their log ends; a negative end is unknown."""
         for key, end in ends.items():
             position = self._paused.get(key)
             if position is not None and position <= end:
                 self.lag[key] = end - position
+            elif position is not None:
+                self.lag.pop(key, None)
 
     def forget(self, keys: Iterable[TopicPartitionKey], now: float) -> None:
         """Forget the lag of partitions that were assigned, unassigned or sought.
