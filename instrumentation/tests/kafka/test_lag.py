@@ -55,7 +55,7 @@ class Situation:
     """Log ends minus positions."""
     last: Lags
     others: set[tuple[int, float]] = field(default_factory=set)
-    """Values shown while the true ones did not change, other than these."""
+    """Wrong values: shown by statistics of this situation, and not true in this one or the one before."""
 
 
 class Script:
@@ -101,7 +101,11 @@ class Script:
                     positions[each.partition] = each.offset
         ends = self.run.ends(topic, len(positions))
         true = {number: ends[number] - position for number, position in positions.items()}
-        situation = self.table[name] = Situation(true, {})
+        situation = Situation(true, {})
+        # Until the end of a paused log has been looked up again, the lag is that of the look-up before.
+        before = next(reversed(self.table.values())).true if self.table else {}
+        self.table[name] = situation
+        began = time.monotonic()
 
         def is_shown() -> bool:
             shown = [
@@ -111,7 +115,9 @@ class Script:
                 if shown_topic == topic
             ]
             situation.last = dict(shown)
-            situation.others |= set(shown) - set(true.items())
+            ages = [member.value("statistics_age_seconds") or 0.0 for member in members]
+            if max(ages) < time.monotonic() - began:
+                situation.others |= set(shown) - set(true.items()) - set(before.items())
             return len(shown) == len(true) and situation.last == true
 
         try:

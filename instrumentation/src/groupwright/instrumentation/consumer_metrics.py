@@ -229,9 +229,12 @@ class Instrumentation(RebalanceListener):
         self._lag.forget(keys_of(partitions), time.monotonic() + _REVOKE_MARGIN)
 
     def _on_rebalanced(self, rebalance: Rebalance) -> None:
+        # librdkafka's rebalances are reported late; partitions have been assigned and revoked since.
         state = replace(self.state, kind=str(rebalance.kind))
         if rebalance.outcome is not Outcome.FAILED:
-            state = state.after_assignment(rebalance.partitions, rebalance.generation)
+            state = replace(state, generation=rebalance.generation)
+            if self._round_merger is not None:
+                state = state.after_assignment(rebalance.partitions)
         self.state = state
         merger = self._round_merger
         ended = [rebalance] if merger is None else merger.add(rebalance, time.monotonic())

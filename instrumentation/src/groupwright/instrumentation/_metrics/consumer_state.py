@@ -47,9 +47,9 @@ class ConsumerState:
         keys = keys_of(added)
         return replace(self, owned=self.owned | keys, topics=self.topics | {topic for topic, _ in keys})
 
-    def after_assignment(self, partitions: Partitions, generation: int) -> "ConsumerState":
+    def after_assignment(self, partitions: Partitions) -> "ConsumerState":
         """Return the state after a rebalance that led to these owned partitions."""
-        return replace(replace(self, owned=frozenset()).after_addition(partitions), generation=generation)
+        return replace(self, owned=frozenset()).after_addition(partitions)
 
     def after_removal(self, removed: Partitions) -> "ConsumerState":
         """Return the state after partitions were revoked or lost."""
