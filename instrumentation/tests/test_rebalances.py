@@ -215,7 +215,8 @@ def test_a_rebalance_of_librdkafkas_that_is_reported_late_does_not_change_what_i
     new_rebalance: NewRebalance,
 ) -> None:
     """Under KIP-848 the callback of one rebalance ends the one before it."""
-    listener = instrument(new_consumer(settings={"group.protocol": "consumer"}), registry)
+    consumer = new_consumer(settings={"group.protocol": "consumer"})
+    listener = instrument(consumer, registry)
     listener.partitions_assigned({"orders": [0, 1]}, 0.0)
     listener.rebalanced(new_rebalance(partitions={"orders": [0]}, generation=7))
 
