@@ -26,9 +26,14 @@ class Rates:
     cpu_with_it: list[float] = field(default_factory=list)
 
     @property
+    def ratios(self) -> list[float]:
+        """With over without, round by round."""
+        return [b / a for a, b in zip(self.without, self.with_it, strict=True)]
+
+    @property
     def ratio(self) -> float:
-        """With against without: the median over the rounds, each of which has both."""
-        return median(b / a for a, b in zip(self.without, self.with_it, strict=True))
+        """The median of the rounds' ratios."""
+        return median(self.ratios)
 
 
 def fill(kafka: LocalKafka, topic: str, partitions: int, messages: int) -> None:

@@ -84,6 +84,45 @@ def test_a_late_assignment_of_an_epoch_that_was_told_is_no_rebalance_of_its_own(
     assert only(rebalances.settle(60.0)).partitions == {"t": (0, 1, 2)}
 
 
+def test_each_epoch_of_a_storm_is_a_rebalance_of_its_own() -> None:
+    """Another member joins and leaves ten times, faster than a rebalance settles."""
+    rebalances = joined()
+    told: list[Rebalance] = []
+    for number in range(10):
+        now, epoch = 20.0 + 2 * number, 1 + 2 * number
+        told += rebalances.revoked([("t", 1)], at(now, epoch=epoch), lost=False)
+        told += rebalances.assigned([], at(now + 0.5, epoch=epoch))
+        told += rebalances.assigned([("t", 1)], at(now + 1.0, epoch=epoch + 2))
+    told += rebalances.settle(60.0)
+
+    assert [each.outcome for each in told] == [Outcome.COMPLETED] * 20
+    assert [each.duration for each in told] == [1.0, None] * 10
+    assert [each.partitions for each in told] == [{"t": (0,)}, {"t": (0, 1)}] * 10
+
+
+def test_a_member_that_gains_in_the_epoch_for_which_it_revoked_rebalances_once() -> None:
+    rebalances = joined()
+    rebalances.revoked([("t", 1)], at(20.0, epoch=1), lost=False)
+    rebalances.assigned([], at(20.5, epoch=1))
+    rebalances.assigned([("t", 2)], at(21.0, epoch=2))
+    rebalances.assigned([("t", 3)], at(23.0, epoch=2))
+
+    assert only(rebalances.settle(23.5 + SETTLE)).duration == 3.5
+    assert rebalances.assigned([("t", 4)], at(31.0, epoch=2)) == []
+    assert rebalances.settles_at == float("inf")
+
+
+def test_a_group_that_begins_anew_has_low_epochs_again() -> None:
+    rebalances = new()
+    rebalances.subscribed(["t"], 0.0)
+    rebalances.assigned([("t", 0)], at(2.0, epoch=9))
+    rebalances.leaving()
+    rebalances.subscribed(["t"], 20.0)
+    rebalances.assigned([("t", 0)], at(22.0, epoch=1))
+
+    assert only(rebalances.settle(40.0)).generation == 1
+
+
 def test_a_member_that_waited_for_its_first_partition_has_no_known_duration() -> None:
     rebalances = new()
     rebalances.subscribed(["t"], 0.0)

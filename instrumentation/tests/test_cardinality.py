@@ -17,16 +17,16 @@ from groupwright.instrumentation import (
     instrument,
 )
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
-from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
+from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, PartitionStatistics
 from groupwright.instrumentation._metrics.labels import REQUESTS
 
 GROUPS = 10
 TOPICS = [f"topic-{number}" for number in range(100)]
 PER_TOPIC = 6
 """Assigned, revoked, lost; owned; lag and its maximum."""
-PER_CLIENT = 272
+PER_CLIENT = 276
 """Series of one consumer with all metrics and one assignor, without those of topics; 210 are buckets."""
-SERIES = 8721
+SERIES = 8761
 
 PER_LEADER = 4
 """Series that the member has which leads: moves, the fewest needed, imbalance, members."""
@@ -127,17 +127,20 @@ def busy(
         poll_seconds=1.0,
         max_poll_interval=300.0,
     )
-    lag = {topic: {0: 1, 1: 2, 2: 3} for topic in TOPICS}
+    fetched = PartitionStatistics(9, 10, -1001, 10, 0, 10, 10)
+    offsets = {(topic, number): fetched for topic in TOPICS for number in range(3)}
     for number in range(GROUPS):
-        callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, lag))
-        callbacks.record_statistics("")
+        callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, offsets))
         consumer = new_consumer(group_id=f"group-{number}", membership_snapshot=snapshot)
         consumer.callbacks = callbacks
+        consumer.settings = {"partition.assignment.strategy": "range"}
         listener = Metrics.of(registry).add_consumer(consumer, callbacks=callbacks)
         listener.partitions_assigned(partitions, 0.1)
         listener.partitions_revoked(partitions, 0.1)
         listener.partitions_lost(partitions, 0.1)
+        listener.partitions_assigned(partitions, 0.1)
         listener.rebalanced(new_rebalance(partitions=partitions))
+        callbacks.record_statistics("")
         listener.rebalanced(new_rebalance(protocol=None, outcome=Outcome.FAILED))
         listener.commit_ended(0.1, None)
         yield consumer

@@ -57,7 +57,6 @@ def eventful(
     """A consumer and a producer to which everything has happened."""
     metrics = Metrics.of(registry)
     heard = LibrdkafkaCallbacks(read_consumer)
-    heard.record_statistics(statistics("consumer"))
     heard.record_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
     snapshot = MembershipSnapshot(
         state="stable",
@@ -81,6 +80,8 @@ def eventful(
     listener.rebalanced(new_rebalance(protocol=None, outcome=Outcome.FAILED))
     listener.rebalanced(new_rebalance(leadership=leadership))
     listener.load_checked(new_load_check())
+    listener.partitions_assigned({"orders": [0, 1, 2]}, 0.1)
+    heard.record_statistics(statistics("consumer"))
     listener.commit_ended(0.01, "NOT_COORDINATOR")
     sink.close()
 

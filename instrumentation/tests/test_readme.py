@@ -26,6 +26,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_runs(example: str, local_kafka: LocalKafka, tmp_path: Path) -> None:
     program = example.replace("localhost:9092", local_kafka.bootstrap_servers).replace("9095", "0")
+    several_processes = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)} if "MultiProcess" in example else {}
 
     ran = subprocess.run(
         [sys.executable, *(f"-W{each}" for each in WARNINGS), "-c", program],
@@ -34,7 +35,7 @@ def test_an_example_runs(example: str, local_kafka: LocalKafka, tmp_path: Path) 
         check=False,
         timeout=PATIENCE,
         cwd=tmp_path,
-        env=os.environ,
+        env=os.environ | several_processes,
     )
 
     assert ran.returncode == 0, ran.stderr

@@ -1,6 +1,7 @@
 """Exact values that a rebalance adds to counters, histograms and gauges."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -205,3 +206,19 @@ def test_the_poll_age_is_taken_when_scraped(
     assert value("groupwright_last_poll_age_seconds") == 0.25
     assert value("groupwright_last_poll_age_seconds") == 61.0
     assert value("groupwright_last_poll_age_seconds") is None  # it was closed: nobody is late
+
+
+def test_a_rebalance_of_librdkafkas_that_is_reported_late_does_not_change_what_is_owned(
+    registry: CollectorRegistry,
+    new_consumer: Callable[..., Any],
+    value: Value,
+    new_rebalance: NewRebalance,
+) -> None:
+    """Under KIP-848 the callback of one rebalance ends the one before it."""
+    consumer = new_consumer(settings={"group.protocol": "consumer"})
+    listener = instrument(consumer, registry)
+    listener.partitions_assigned({"orders": [0, 1]}, 0.0)
+    listener.rebalanced(new_rebalance(partitions={"orders": [0]}, generation=7))
+
+    assert value("groupwright_partitions_owned", topic="orders") == 2
+    assert value("groupwright_generation") == 7

@@ -137,9 +137,18 @@ def test_what_is_owned_shows_at_once_and_the_event_comes_without_a_scrape(
     with to_callback(told.put) as sink:
         listener = instrument(consumer, registry, events=[sink], advise=False)
         listener.rebalanced(second)
-        assert (listener.state.owned, listener.state.ended_at) == ({"orders": 2}, None)
+        assert (listener.state.owned_by_topic(), listener.state.ended_at) == ({"orders": 2}, None)
         listener.partitions_lost({"orders": [0]}, 0.0)
         assert told.get(timeout=PATIENCE).generation == 8
 
-    assert listener.state.owned == {"orders": 1}
+    assert listener.state.owned == {("orders", 1)}
     assert listener.state.ended_at == 1001.0
+
+
+def test_a_round_that_revokes_is_no_second_round(first: Rebalance, second: Rebalance) -> None:
+    """A member left, and within the time of a second round another one joins: two rebalances."""
+    merger = RoundMerger(6.0)
+    merger.add(first, now=50.0)
+    joined = replace(second, phases={**second.phases, Phase.REVOKE: 0.0})
+
+    assert merger.add(joined, now=51.0) == [first, joined]

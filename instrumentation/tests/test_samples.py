@@ -18,7 +18,11 @@ from groupwright.instrumentation import (
     instrument,
 )
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
-from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, read_consumer
+from groupwright.instrumentation._librdkafka.statistics import (
+    ConsumerStatistics,
+    PartitionStatistics,
+    read_consumer,
+)
 from groupwright.instrumentation.consumer_metrics import Options
 
 Value = Callable[..., float | None]
@@ -74,11 +78,13 @@ def test_a_snapshot_that_raises_is_counted_and_the_rest_is_shown(
 ) -> None:
     class Broken:
         state = property(lambda _: 1 / 0)
+        max_poll_interval = None
+        fenced = 0
 
     consumer = new_consumer(membership_snapshot=Broken())
     instrument(consumer, registry, advise=False)
 
-    assert value("groupwright_instrumentation_errors_total") == 2  # of the membership, and of its interval
+    assert value("groupwright_instrumentation_errors_total") == 2  # of the membership, and of its lag
     assert value("groupwright_rebalances_total", protocol="", outcome="failed") == 0
     assert len(caplog.records) == 2
 
@@ -182,24 +188,6 @@ def test_commits_are_counted_by_error_and_timed_where_the_time_is_known(
     assert value("groupwright_commit_duration_seconds_sum") == 0.75
 
 
-def test_prefetched_messages_still_count_as_lag(
-    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
-) -> None:
-    """librdkafka's position of partition 0 is 10, but its first prefetched message has offset 6."""
-    positions = {"orders": {0: 10, 1: 5}}
-    callbacks = LibrdkafkaCallbacks(
-        lambda _: ConsumerStatistics(1.0, "stable", None, {}, {"orders": {0: 3, 1: 0}}, positions)
-    )
-    callbacks.record_statistics("")
-    prefetched = {("orders", 0): 6, ("orders", 1): 9, ("gone", 0): 1}
-    consumer = new_consumer(membership_snapshot=MembershipSnapshot(prefetched=prefetched))
-    Metrics.of(registry).add_consumer(consumer, Options(lag_by_partition=True), callbacks)
-
-    assert value("groupwright_partition_lag", topic="orders", partition="0") == 7
-    assert value("groupwright_partition_lag", topic="orders", partition="1") == 0
-    assert value("groupwright_lag", topic="orders") == 7
-
-
 def test_a_membership_of_librdkafkas_is_completed_from_statistics(
     registry: CollectorRegistry,
     value: Value,
@@ -219,19 +207,48 @@ def test_a_membership_of_librdkafkas_is_completed_from_statistics(
     assert value("groupwright_consumer_info", client="librdkafka", kind="consumer") == 1
 
 
+def consumed(position: int) -> PartitionStatistics:
+    """A partition of 10 messages, of which the application has consumed those below `position`."""
+    return PartitionStatistics(position, 10, -1001, 10, 0, 10, 10)
+
+
 def test_lag_is_shown_by_topic_and_by_partition_on_request(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
-    lag = {"orders": {0: 4, 1: 8}, "idle": {}}
-    callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, lag))
-    callbacks.record_statistics("")
+    partitions = {("orders", 0): consumed(6), ("orders", 1): consumed(2), ("bills", 0): consumed(10)}
+    callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, partitions))
     consumer = new_consumer()
-    Metrics.of(registry).add_consumer(consumer, callbacks=callbacks)
+    Metrics.of(registry).add_consumer(consumer, Options(lag_by_partition=True), callbacks)
+    other = new_consumer(client_id="c-2")
+    others = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, partitions))
+    Metrics.of(registry).add_consumer(other, None, others)
+    callbacks.record_statistics("")
+    others.record_statistics("")
 
-    assert value("groupwright_lag", topic="orders") == 12
-    assert value("groupwright_lag_max", topic="orders") == 8
-    assert value("groupwright_lag", topic="idle") is None
-    assert value("groupwright_partition_lag", topic="orders", partition="1") is None
+    assert (value("groupwright_lag", topic="orders"), value("groupwright_lag_max", topic="orders")) == (12, 8)
+    assert value("groupwright_lag", topic="bills") == 0
+    assert value("groupwright_partition_lag", topic="orders", partition="1") == 8
+    assert value("groupwright_lag", client_id="c-2", topic="orders") == 12
+    assert value("groupwright_partition_lag", client_id="c-2", topic="orders", partition="1") is None
+
+
+@pytest.mark.parametrize(("state", "lags"), [("stable", [4, 8]), ("unjoined", [None, 8])])
+def test_a_member_that_has_left_the_group_has_no_lag_of_the_groups_partitions(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: NewConsumer,
+    state: str,
+    lags: list[float | None],
+) -> None:
+    """Its successor has it. Topic "bills" is assigned by hand."""
+    partitions = {("orders", 0): consumed(6), ("bills", 0): consumed(2)}
+    callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, partitions))
+    consumer = new_consumer(membership_snapshot=MembershipSnapshot(state=state))
+    listener = Metrics.of(registry).add_consumer(consumer, None, callbacks)
+    listener.partitions_assigned({"orders": [0]}, 0.0)
+    callbacks.record_statistics("")
+
+    assert [value("groupwright_lag", topic=topic) for topic in ("orders", "bills")] == lags
 
 
 def test_broken_statistics_are_counted_each_time_and_logged_once(
@@ -262,18 +279,29 @@ def test_a_clients_errors_are_counted_by_name(
     assert value("groupwright_client_errors_total", error="_ALL_BROKERS_DOWN") == 1
 
 
-def test_a_partition_of_which_nothing_was_taken_lags_from_where_it_began(
+def test_a_closed_or_fenced_consumer_is_no_member(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
-    """Statistics tell where its log ends; where it began, a consumer that assigns offsets by itself."""
-    ends = {"orders": {0: 12, 1: 5, 2: 7}}
-    callbacks = LibrdkafkaCallbacks(
-        lambda _: ConsumerStatistics(1.0, "stable", None, {}, {"orders": {3: 1}}, {"orders": {3: 4}}, ends)
-    )
-    callbacks.record_statistics("")
-    start_offsets = {("orders", 0): 2, ("orders", 1): 9, ("orders", 3): 0, ("gone", 0): 0}
-    consumer = new_consumer(membership_snapshot=MembershipSnapshot(start_offsets=start_offsets))
-    Metrics.of(registry).add_consumer(consumer, Options(lag_by_partition=True), callbacks)
+    consumer = new_consumer(settings={"partition.assignment.strategy": "range"})
+    instrument(consumer, registry)
+    info = {"client": "groupwright", "kind": ""}
+    assert value("groupwright_consumer_info", **info) == 1
 
-    lag = [value("groupwright_partition_lag", topic="orders", partition=str(number)) for number in range(4)]
-    assert lag == [10, 0, None, 1]
+    consumer.membership_snapshot = MembershipSnapshot(fenced=1)
+    assert value("groupwright_consumer_info", **info) is None
+    consumer.membership_snapshot = MembershipSnapshot()
+    assert value("groupwright_consumer_info", **info) == 1
+    consumer.age = lambda: None
+    assert value("groupwright_consumer_info", **info) is None
+
+
+def test_counters_of_known_labels_are_at_0_from_the_start(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    instrument(new_consumer(settings={"partition.assignment.strategy": "range,my-own"}), registry)
+
+    for protocol in ("", "range", "my-own"):
+        for outcome in ("completed", "lost", "failed"):
+            assert value("groupwright_rebalances_total", protocol=protocol, outcome=outcome) == 0
+    for rule in ("storm", "flapping", "slow-callback", "max-poll-interval"):
+        assert value("groupwright_warnings_total", rule=rule) == 0

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING
 
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import (
     ConsumerStatistics,
+    PartitionStatistics,
     read_consumer,
     read_producer,
 )
@@ -22,7 +22,11 @@ def test_a_consumers_statistics_are_read(statistics: Text) -> None:
     read = read_consumer(statistics("consumer"))
 
     assert read.state == "stable"
-    assert read.lag == {"orders": {0: 10, 1: 8, 2: 0}}
+    assert read.partitions == {
+        ("orders", 0): PartitionStatistics(-1001, 10, -1001, 10, 0, 10, 10),
+        ("orders", 1): PartitionStatistics(2, 10, -1001, 10, 0, 10, 10),
+        ("orders", 2): PartitionStatistics(10, 10, -1001, 10, 0, 10, 10),
+    }
     assert read.coordinator is not None
     assert read.coordinator.node == 1
     assert read.coordinator.errors == 0
@@ -30,44 +34,14 @@ def test_a_consumers_statistics_are_read(statistics: Text) -> None:
     assert read.requests["sync_group"] == 1
 
 
-def test_lag_counts_what_is_fetched_alone(statistics: Text) -> None:
-    """A revoked partition keeps its lag in the statistics; partition -1 is internal."""
+def test_partitions_that_are_not_fetched_are_left_out(statistics: Text) -> None:
+    """A revoked partition keeps its offsets in the statistics; partition -1 is internal."""
     everything = json.loads(statistics("consumer"))
     partitions = everything["topics"]["orders"]["partitions"]
     partitions["1"]["fetch_state"] = "stopped"
-    partitions["-1"] |= {"fetch_state": "active", "consumer_lag_stored": 7}
+    partitions["-1"] |= {"fetch_state": "active"}
 
-    assert read_consumer(json.dumps(everything)).lag == {"orders": {0: 10, 2: 0}}
-
-
-def test_lag_is_to_the_committed_offset_before_the_first_message(statistics: Text) -> None:
-    everything = json.loads(statistics("consumer"))
-    everything["topics"]["orders"]["partitions"]["0"]["consumer_lag"] = 4
-
-    assert read_consumer(json.dumps(everything)).lag == {"orders": {0: 4, 1: 8, 2: 0}}
-
-
-def test_a_partition_of_which_nothing_was_taken_lags_by_all_that_there_is(statistics: Text) -> None:
-    """It was left out of a topic's sum, so a new group seemed to have caught up."""
-    everything = json.loads(statistics("consumer"))
-    partition = everything["topics"]["orders"]["partitions"]["0"]
-    assert partition["app_offset"] < 0
-    assert partition["query_offset"] == OFFSET_BEGINNING
-
-    read = read_consumer(json.dumps(everything))
-
-    assert read.lag["orders"][0] == partition["ls_offset"] - partition["lo_offset"] == 10
-    assert 0 not in read.positions["orders"]
-
-
-def test_lag_is_to_what_was_taken_where_nothing_is_stored_or_committed_natively(statistics: Text) -> None:
-    """Groupwright's consumer with enable.auto.offset.store=false: both are its own business."""
-    everything = json.loads(statistics("consumer"))
-    everything["topics"]["orders"]["partitions"]["0"]["app_offset"] = 7
-
-    read = read_consumer(json.dumps(everything))
-
-    assert (read.lag["orders"][0], read.positions["orders"][0]) == (3, 7)
+    assert list(read_consumer(json.dumps(everything)).partitions) == [("orders", 0), ("orders", 2)]
 
 
 def test_a_coordinator_that_is_not_known_yet_has_no_node(statistics: Text) -> None:
@@ -179,14 +153,3 @@ def test_statistics_come_every_15_s_unless_the_application_says_otherwise() -> N
 class KafkaErrorLike:
     def name(self) -> str:
         return "_ALL_BROKERS_DOWN"
-
-
-def test_the_end_of_a_log_is_told_where_nothing_was_taken_and_the_lag_is_not_known(statistics: Text) -> None:
-    """Of a consumer that assigns offsets by itself, which then knows the lag."""
-    everything = json.loads(statistics("consumer"))
-    everything["topics"]["orders"]["partitions"]["0"]["query_offset"] = 3
-
-    read = read_consumer(json.dumps(everything))
-
-    assert 0 not in read.lag["orders"]
-    assert read.ends["orders"] == {0: 10}

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import json
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,8 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.aio import AIOConsumer
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from prometheus_client import CollectorRegistry
@@ -66,16 +67,30 @@ CLIENTS: Mapping[str, Client] = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that wants a `client` for each kind of client."""
+    """Run a test that wants a `client` for each kind of client, or for those of its module's `ONLY`."""
     if "client" in metafunc.fixturenames:
-        metafunc.parametrize("client", CLIENTS.values(), ids=CLIENTS, scope="module")
+        clients = _clients(metafunc.module)
+        metafunc.parametrize("client", clients.values(), ids=clients, scope="module")
+
+
+def _clients(module: Any) -> Mapping[str, Client]:
+    only = getattr(module, "ONLY", CLIENTS)
+    return {name: client for name, client in CLIENTS.items() if name in only}
 
 
 class Member:
     """A member of a group, with the values of its series, and times taken around what it does."""
 
     def __init__(
-        self, client: Client, servers: str, topic: str, client_id: str, events: EventSink, **more: Any
+        self,
+        client: Client,
+        servers: str,
+        topic: str,
+        client_id: str,
+        events: EventSink,
+        *,
+        lag_by_partition: bool = False,
+        **more: Any,
     ) -> None:
         self.registry = CollectorRegistry()
         self.calls: list[tuple[str, int]] = []
@@ -100,14 +115,20 @@ class Member:
             **more,
         }
 
-        async def make() -> Any:
-            return create_instrumented(
-                client.make, config, registry=self.registry, events=[events], advise=False
-            )
+        create = functools.partial(
+            create_instrumented,
+            client.make,
+            config,
+            registry=self.registry,
+            events=[events],
+            lag_by_partition=lag_by_partition,
+            advise=False,
+        )
 
-        self.consumer = self._runner.run(make()) if self._runner else create_instrumented(
-            client.make, config, registry=self.registry, events=[events], advise=False
-        )  # fmt: skip
+        async def create_in_loop() -> Any:
+            return create()
+
+        self.consumer = self._runner.run(create_in_loop()) if self._runner else create()
 
     def do(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the consumer, and wait for it where it is a coroutine."""
@@ -210,17 +231,40 @@ class ScenarioRun:
         self._admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         self._sink = cleanup.enter_context(to_callback(self.events.append))
 
-    def topic(self, suffix: str = "", partitions: int = 4, messages: int = 0) -> str:
+    def topic(
+        self,
+        suffix: str = "",
+        partitions: int = 4,
+        messages: int = 0,
+        config: Mapping[str, str] | None = None,
+    ) -> str:
         name = self.name + suffix
-        (made,) = self._admin.create_topics([NewTopic(name, partitions, 1)]).values()
+        new = NewTopic(name, partitions, 1, config=dict(config or {}))
+        (made,) = self._admin.create_topics([new]).values()
         made.result(PATIENCE)
         self._await_partitions(name, partitions)
-        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers})
-        for partition in range(partitions):
-            for _ in range(messages):
-                producer.produce(name, b"x", partition=partition)
-        assert producer.flush(PATIENCE) == 0
+        self.produce(name, range(partitions), messages)
         return name
+
+    def produce(self, topic: str, partitions: Iterable[int], messages: int) -> None:
+        """Append messages to each of these partitions."""
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers})
+        for partition in partitions:
+            for _ in range(messages):
+                producer.produce(topic, b"x", b"key", partition)
+        assert producer.flush(PATIENCE) == 0
+
+    def ends(self, topic: str, partitions: int) -> dict[int, int]:
+        """Return the log ends up to which a `read_committed` consumer reads."""
+        latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        wanted = {TopicPartition(topic, number): latest for number in range(partitions)}
+        found = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED)
+        return {each.partition: future.result(PATIENCE).offset for each, future in found.items()}
+
+    def delete_before(self, topic: str, offset: int) -> None:
+        """Delete the records of partition 0 below an offset."""
+        (deleted,) = self._admin.delete_records([TopicPartition(topic, 0, offset)]).values()
+        deleted.result(PATIENCE)
 
     def grow(self, topic: str, partitions: int) -> None:
         (grown,) = self._admin.create_partitions([NewPartitions(topic, partitions)]).values()
@@ -307,6 +351,7 @@ def brisk_kafka() -> Iterator[LocalKafka]:
         "group.consumer.heartbeat.interval.ms": 500,
         "group.consumer.min.session.timeout.ms": 6000,
         "group.consumer.session.timeout.ms": 6000,
+        "log.cleaner.backoff.ms": 200,
     }
     with LocalKafka(config=settings) as kafka:
         yield kafka
@@ -316,11 +361,15 @@ Scenario = Callable[[ScenarioRun], Any]
 
 
 @pytest.fixture(scope="module")
-def outcome_of(brisk_kafka: LocalKafka) -> Callable[[Scenario, Client], Any]:
+def outcome_of(brisk_kafka: LocalKafka, request: pytest.FixtureRequest) -> Callable[[Scenario, Client], Any]:
     """Return a scenario's outcome for one kind of client; the first call runs it for all kinds at once."""
     outcomes: dict[Scenario, dict[Client, Future[Any]]] = {}
     is_preview = brisk_kafka.version.startswith("3.")
-    clients = {name: each for name, each in CLIENTS.items() if not (is_preview and each.broker_assigned)}
+    clients = {
+        name: each
+        for name, each in _clients(request.module).items()
+        if not (is_preview and each.broker_assigned)
+    }
 
     def run_one(scenario: Scenario, name: str, client: Client, barrier: threading.Barrier) -> Any:
         with contextlib.ExitStack() as cleanup:

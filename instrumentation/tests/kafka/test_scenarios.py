@@ -369,15 +369,18 @@ def outcome(member: "Member", topic: str, others: Any = None) -> Outcome:
 
 
 def stall(run: "ScenarioRun") -> Outcome:
-    topic = run.topic(partitions=2)
+    topic = run.topic(partitions=2, messages=3)
     member = run.member(topic, "slow", **{"max.poll.interval.ms": 6000})
     member.join(topic)
     run.until(lambda: member.owned == 2 and member.rebalances() == 1, member)
+    member.do("pause", member.do("assignment"))
+    run.until(lambda: member.value("lag", topic=topic) is not None, member)
     # This is the stall: nothing else tells the client that its application hangs.
     time.sleep(7.5)
     used = member.value("poll_interval_used_ratio")
+    stalled = member.value("lag", topic=topic), member.value("membership_state", state="unjoined")
     run.until(lambda: member.rebalances("lost") == 1, member)
-    return outcome(member, topic, used)
+    return outcome(member, topic, (used, *stalled))
 
 
 def test_a_stall_beyond_max_poll_loses_the_partitions(client: "Client", outcome_of: OutcomeOf) -> None:
@@ -388,7 +391,9 @@ def test_a_stall_beyond_max_poll_loses_the_partitions(client: "Client", outcome_
     assert outcome.partitions == [4, 0, 2, 2]
     assert (outcome.completed, outcome.lost, outcome.failed) == (1, 1, 0)
     assert outcome.callbacks["lost"] == 1
-    assert 7.5 / 6 <= outcome.others < 5
+    used, lag, unjoined = outcome.others
+    assert 7.5 / 6 <= used < 5
+    assert (lag, unjoined) == (None, 1), "its successors show the lag"
 
 
 def crash(run: "ScenarioRun") -> Outcome:

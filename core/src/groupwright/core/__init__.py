@@ -8,7 +8,7 @@
 - `ObservableConsumer`, `MembershipSnapshot`: interface of a consumer that can be measured.
 
 Further modules: `configuration`, `group_metadata`, `membership_errors`, `offsets_topic`,
-`rebalance_tracker`.
+`rebalance_tracker`, `start_offsets`.
 """
 
 from groupwright.core.errors import GroupwrightError

@@ -9,7 +9,10 @@ kind of rebalance:
   and cannot know whether another round follows. So the end of a first round is held for `settle` seconds
   before it ends the rebalance.
 - consumer (KIP-848): a revocation and an empty assignment, or an assignment whenever the broker has one for
-  the member. Assignments in one epoch belong together, and so do those that follow within `settle` seconds.
+  the member. The broker advances a member to the group's epoch once the member has revoked what it must, so a
+  revocation leads to a later epoch than its own, and an assignment of partitions to its own. Assignments of
+  one epoch belong together; one of a later epoch begins the next rebalance. An epoch in which the member's
+  partitions do not change is not a rebalance of this member.
 
 A revocation always begins a rebalance. The beginning of a rebalance that starts with an assignment cannot be
 observed, so its duration is None.
@@ -71,6 +74,8 @@ class _CurrentRebalance:
     """Assignments that must still follow."""
     rounds: int = 0
     """Assignments since it began, or since its last revocation."""
+    target: int | None = None
+    """Under KIP-848: the epoch to which it leads, at least; None while unknown."""
     held: CallbackTime | None = None
     """Its last assignment, while a further round may follow; None otherwise."""
 
@@ -104,6 +109,7 @@ class RebalanceTracker:
         self._topics: tuple[str, ...] | None = None
         self._last = CallbackTime(0.0, 0.0, 0.0)
         self._leaving = False
+        self._last_target: int | None = None
 
     @property
     def settles_at(self) -> float:
@@ -127,7 +133,7 @@ class RebalanceTracker:
     def leaving(self) -> list[Rebalance]:
         """Record that the application unsubscribes or closes. Later revocations begin no rebalance."""
         ended = self._end_held()
-        self._current, self._topics, self._leaving = None, None, True
+        self._current, self._topics, self._leaving, self._last_target = None, None, True, None
         return ended
 
     def revoked(self, partitions: Keys, callback: CallbackTime, *, lost: bool) -> list[Rebalance]:
@@ -145,19 +151,22 @@ class RebalanceTracker:
             current.lost |= lost
             rejoins = self._kind is Kind.COOPERATIVE and bool(revoked) and not lost
             current.rounds, current.rounds_due = 0, _SECOND_ROUND if rejoins else 1
+            current.target = None if lost or callback.generation < 0 else callback.generation + 1
         self._owned -= revoked
         return ended
 
     def assigned(self, partitions: Keys, callback: CallbackTime) -> list[Rebalance]:
         """Record that partitions were assigned, or none, at the end of a round."""
         assigned = frozenset(partitions)
+        ended = self._end_held() if self._is_later_epoch(callback.generation) else []
         current = self._current
-        same_epoch = self._kind is Kind.CONSUMER and callback.generation == self._last.generation
-        if current is None and not same_epoch:
+        if current is None and not self._is_told_epoch(callback.generation):
             current = self._begin_for_group(None, callback.began)
         self._owned = assigned if self._kind is Kind.EAGER else self._owned | assigned
         if current is None:
-            return []  # another assignment of an epoch whose rebalance has ended
+            return ended  # another assignment of an epoch whose rebalance has ended
+        if current.target is None or assigned:
+            current.target = callback.generation
         if self._may_have_waited(current, callback.began):
             current.started = None
         if current.started is not None:
@@ -168,12 +177,12 @@ class RebalanceTracker:
         current.rounds_due = max(0, current.rounds_due - 1)
         self._last = callback
         if current.rounds_due:
-            return []
+            return ended
         current.held = callback
         last_round = self._kind is Kind.EAGER or (
             self._kind is Kind.COOPERATIVE and current.rounds >= _SECOND_ROUND
         )
-        return self._end_held() if last_round else []
+        return self._end_held() if last_round else ended
 
     def failed(self, error: str, now: float, wall: float) -> list[Rebalance]:
         """Record that the coordinator rejected the member; librdkafka retries."""
@@ -188,6 +197,23 @@ class RebalanceTracker:
     def settle(self, now: float) -> list[Rebalance]:
         """End the held rebalance if its last round was `settle` seconds ago."""
         return self._end_held() if now >= self.settles_at else []
+
+    def _is_later_epoch(self, epoch: int) -> bool:
+        """Return whether a KIP-848 assignment of this epoch begins the rebalance after the held one."""
+        held = self._current
+        return (
+            self._kind is Kind.CONSUMER
+            and held is not None
+            and held.held is not None
+            and held.target is not None
+            and epoch > held.target
+        )
+
+    def _is_told_epoch(self, epoch: int) -> bool:
+        """Return whether the KIP-848 rebalance that led to this epoch has ended."""
+        return (
+            self._kind is Kind.CONSUMER and self._last_target is not None and 0 <= epoch <= self._last_target
+        )
 
     def _may_have_waited(self, current: _CurrentRebalance, now: float) -> bool:
         """Return whether this first assignment came so late that an empty one may have preceded it.
@@ -210,7 +236,7 @@ class RebalanceTracker:
         current = self._current
         if current is None or current.held is None:
             return []
-        self._current = None
+        self._current, self._last_target = None, current.target
         return [
             self._record(current, current.held, Outcome.LOST if current.lost else Outcome.COMPLETED, None)
         ]

@@ -40,8 +40,8 @@ class MembershipSnapshot:
     """Time spent inside `poll` and `consume`."""
     max_poll_interval: float | None = None
     """``max.poll.interval.ms``."""
-    prefetched: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
-    """By partition: the offset of the first prefetched message that the application has not received."""
     start_offsets: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
-    """By partition: the offset at which it starts. Only partitions whose start is known, and from which no
-    message was consumed since they were assigned or sought."""
+    """By partition: the offset at which it was started or last sought, where the consumer knows it; possibly
+    a logical offset. It is the position until a message was consumed."""
+    paused: frozenset[TopicPartitionKey] = frozenset()
+    """Partitions that the application has paused."""

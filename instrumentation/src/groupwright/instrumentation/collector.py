@@ -3,8 +3,9 @@
 import contextvars
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry, Metric
@@ -12,12 +13,14 @@ from prometheus_client.core import GaugeMetricFamily
 
 from groupwright.core import ObservableConsumer
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
-from groupwright.instrumentation._metrics import gauges
-from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE, CONSUMER_INFO
+from groupwright.instrumentation._metrics import gauges, multiprocess
+from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE
 from groupwright.instrumentation._metrics.families import Families
-from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._metrics.spec import MetricType, Spec
 from groupwright.instrumentation._tracking.producer_metrics import ProducerInstrumentation
+from groupwright.instrumentation._tracking.publisher import Publisher
 from groupwright.instrumentation.consumer_metrics import Instrumentation, Options
 from groupwright.instrumentation.sinks import EventSink
 
@@ -78,6 +81,8 @@ class Metrics:
         self._producers: list[ProducerInstrumentation] = []
         # Reentrant: a signal handler may remove a consumer while it interrupts a scrape.
         self._lock = threading.RLock()
+        folder = multiprocess.directory()
+        self._publisher = None if folder is None else Publisher(self, folder)
 
     @classmethod
     def of(cls, registry: CollectorRegistry) -> "Metrics":
@@ -106,6 +111,7 @@ class Metrics:
         consumer: ObservableConsumer,
         options: Options | None = None,
         callbacks: LibrdkafkaCallbacks[ConsumerStatistics] | None = None,
+        ends: LogEnds | None = None,
     ) -> Instrumentation:
         """Instrument a consumer; for an instrumented one, return the object that it has.
 
@@ -113,6 +119,7 @@ class Metrics:
             consumer: The consumer.
             options: Optional measurements.
             callbacks: librdkafka's callbacks of the consumer, if they are wrapped.
+            ends: Looks up the log ends of paused partitions.
 
         Raises:
             TypeError: The consumer reports no rebalances, as a plain `confluent_kafka.Consumer`.
@@ -123,11 +130,12 @@ class Metrics:
                 if known.instruments(consumer):
                     return known
             instrumentation = Instrumentation(
-                consumer, self._families, self._remove_consumer, self._logger, options, callbacks
+                consumer, self._families, self._remove_consumer, self._logger, options, callbacks, ends
             )
             consumer.add_listener(instrumentation)
             self._consumers.append(instrumentation)
             instrumentation.start()
+        self._start_publisher()
         return instrumentation
 
     def add_producer(
@@ -139,7 +147,12 @@ class Metrics:
         )
         with self._lock:
             self._producers.append(instrumentation)
+        self._start_publisher()
         return instrumentation
+
+    def add_observer(self, observer: Callable[[Spec, Mapping[str, str], float], None]) -> None:
+        """Call `observer` with each value of a histogram from now on, and its labels."""
+        self._families.observers.append(observer)
 
     def describe(self) -> Iterator[Metric]:
         """Yield every family without series, from which the registry knows the names."""
@@ -152,19 +165,30 @@ class Metrics:
         if lookup is not None:
             lookup.append(self)
             return
-        consumers, producers = self._alive(), self._alive_producers()
-        # Samples come first, since reading them increments counters of the families.
+        # First, since reading samples increments counters of the families.
+        read = self._read()
+        yield from self._families.collect()
+        for spec, series in read.items():
+            yield _info(spec, series) if spec.type is MetricType.INFO else _gauge(spec, series)
+
+    def publish(self, folder: Path, number: int) -> None:
+        """Write the gauges for prometheus-client's multiprocess mode, and increment the counters."""
+        last = max((each.state.ended_at or 0.0 for each in self._alive()), default=0.0)
+        multiprocess.write(folder, number, self._read(), last)
+
+    def _read(self) -> Mapping[Spec, gauges.Series]:
+        """Return the series of gauges and infos, and increment the counters."""
         clients = []
-        alive: list[Instrumentation | ProducerInstrumentation] = [*consumers, *producers]
+        alive: list[Instrumentation | ProducerInstrumentation] = [*self._alive(), *self._alive_producers()]
         for client in alive:
             samples = client.samples()
             client.add_increments(samples)
             clients.append((client.client_labels, samples))
-        yield from self._families.collect()
-        for spec, series in gauges.merge(clients).items():
-            yield _gauge(spec, series)
-        yield _info(BUILD_INFO, {tuple(self._build.values())})
-        yield _info(CONSUMER_INFO, {(*each.client_labels, *each.membership_labels) for each in consumers})
+        return {**gauges.merge(clients), BUILD_INFO: {tuple(self._build.values()): 1.0}}
+
+    def _start_publisher(self) -> None:
+        if self._publisher is not None:
+            self._publisher.start()
 
     def _alive(self) -> list[Instrumentation]:
         """Return the consumers that still exist, in the order in which their last rebalances ended.
@@ -224,10 +248,10 @@ def _gauge(spec: Spec, series: gauges.Series) -> GaugeMetricFamily:
     return family
 
 
-def _info(spec: Spec, series: Iterable[tuple[str, ...]]) -> Metric:
+def _info(spec: Spec, series: gauges.Series) -> Metric:
     family = Metric(spec.family, spec.help, spec.type)
-    for values in sorted(series):
-        family.add_sample(spec.name, dict(zip(spec.labels, values, strict=True)), 1)
+    for labels in sorted(series):
+        family.add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), 1)
     return family
 
 

@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from groupwright.core import (
     Kind,
@@ -18,9 +19,11 @@ from groupwright.core import (
     Partitions,
     Rebalance,
     RebalanceListener,
+    TopicPartitionKey,
 )
 from groupwright.core.configuration import Configuration
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.membership import MembershipStatistics
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
 from groupwright.instrumentation._metrics import samples as sample_readers
@@ -30,6 +33,7 @@ from groupwright.instrumentation._metrics.catalogue import (
     COMMIT_DURATION,
     COMMIT_FAILURES,
     COMMITS,
+    CONSUMER_INFO,
     ERRORS,
     EVENTS,
     LEADER_MOVES,
@@ -45,17 +49,23 @@ from groupwright.instrumentation._metrics.catalogue import (
     STATISTICS_AGE,
     WARNINGS,
 )
-from groupwright.instrumentation._metrics.consumer_state import ConsumerState
+from groupwright.instrumentation._metrics.consumer_state import ConsumerState, keys_of
 from groupwright.instrumentation._metrics.families import ClientLabels, Families
 from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES
 from groupwright.instrumentation._metrics.samples import CounterIncrements, Sample
 from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation._tracking.callback_tracker import TrackedConsumer
+from groupwright.instrumentation._tracking.lag_tracker import LagTracker
 from groupwright.instrumentation._tracking.round_merger import RoundMerger
 from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
+from groupwright.instrumentation.advice.running import RULES as RUNNING_RULES
 from groupwright.instrumentation.events import Event, make_event, make_load_check_event
 from groupwright.instrumentation.sinks import EventSink
 
+T = TypeVar("T")
+
+_REVOKE_MARGIN = 2.0
+"""Seconds within which librdkafka has stopped a partition after its revocation."""
 _TIMER_MARGIN = 0.01
 """Seconds by which a timer may be early, from the resolution of its clock."""
 
@@ -91,6 +101,7 @@ class Instrumentation(RebalanceListener):
         logger: logging.Logger,
         options: Options | None = None,
         callbacks: LibrdkafkaCallbacks[ConsumerStatistics] | None = None,
+        ends: LogEnds | None = None,
     ) -> None:
         """Use `Metrics.add_consumer`, which adds it to the collector and to the consumer."""
         self.client_labels = ClientLabels(consumer.group_id, consumer.client_id)
@@ -108,6 +119,8 @@ class Instrumentation(RebalanceListener):
         tracked = isinstance(consumer, TrackedConsumer)
         broker_assigned = settings.kind is Kind.CONSUMER
         self._client = "librdkafka" if tracked or broker_assigned else "groupwright"
+        # Groupwright's members vote for one of these; of other members, the label is the whole setting.
+        self._protocols = settings.strategies if self._client == "groupwright" else [settings.protocol]
         self._kind = "" if self._client == "groupwright" else str(settings.kind)
         # A tracked consumer completes its snapshots, and merges rounds, by itself.
         self._membership_statistics = MembershipStatistics() if broker_assigned and not tracked else None
@@ -117,8 +130,11 @@ class Instrumentation(RebalanceListener):
         self._removed = False
         # Reentrant: a signal handler may call `remove` while it interrupts an event.
         self._lock = threading.RLock()
+        self._lag = LagTracker(self._settings)
+        self._ends = ends
         if callbacks is not None:
             callbacks.on_failure = self._record_failure
+            callbacks.on_statistics = self._on_statistics
 
     def remove(self) -> None:
         """Remove this consumer's series from the registry, and stop measuring; a second call does nothing.
@@ -147,7 +163,11 @@ class Instrumentation(RebalanceListener):
         """Create counters of known labels at 0, so that `rate()` sees their first increase; log advice."""
         self._families.add(ERRORS, self.client_labels, 0)
         self._families.add(COMMITS, self.client_labels, 0)
-        self._start_outcome_counters("")
+        for protocol in ("", *self._protocols):
+            self._start_outcome_counters(protocol)
+        if self._options.advise:
+            for rule in RUNNING_RULES:
+                self._families.add(WARNINGS, self.client_labels, 0, rule=rule)
         for sink in (*self._options.events, *self._options.load_checks):
             for outcome in EVENT_OUTCOMES:
                 self._families.add(EVENTS, self.client_labels, 0, sink=sink.name, outcome=outcome)
@@ -166,11 +186,6 @@ class Instrumentation(RebalanceListener):
             if not self._removed:
                 for spec, labels, increment in self._increments.increments(samples):
                     self._families.add_values(spec, self.client_labels, increment, labels)
-
-    @property
-    def membership_labels(self) -> tuple[str, str]:
-        """The values of the labels `client` and `kind` (`labels.LABELS`)."""
-        return self._client, self.state.kind or self._kind
 
     # --- RebalanceListener --------------------------------------------------------------------------
 
@@ -205,18 +220,23 @@ class Instrumentation(RebalanceListener):
     # --- Events of the consumer ---------------------------------------------------------------------
 
     def _on_assigned(self, partitions: Partitions, seconds: float) -> None:
-        # The owned partitions change in `rebalanced`, which follows.
+        self.state = self.state.after_addition(partitions)
+        self._lag.forget(keys_of(partitions), time.monotonic())
         self._count_partitions(PARTITIONS_ASSIGNED, "assign", _sizes(partitions), seconds)
 
     def _on_revoked_or_lost(self, spec: Spec, callback: str, partitions: Partitions, seconds: float) -> None:
         removed = _sizes(partitions)
         self._count_partitions(spec, callback, removed, seconds)
-        self.state = self.state.after_removal(removed)
+        self.state = self.state.after_removal(partitions)
+        self._lag.forget(keys_of(partitions), time.monotonic() + _REVOKE_MARGIN)
 
     def _on_rebalanced(self, rebalance: Rebalance) -> None:
+        # librdkafka's rebalances are reported late; partitions have been assigned and revoked since.
         state = replace(self.state, kind=str(rebalance.kind))
         if rebalance.outcome is not Outcome.FAILED:
-            state = state.after_assignment(rebalance.partitions, rebalance.generation)
+            state = replace(state, generation=rebalance.generation)
+            if self._round_merger is not None:
+                state = state.after_assignment(rebalance.partitions)
         self.state = state
         merger = self._round_merger
         ended = [rebalance] if merger is None else merger.add(rebalance, time.monotonic())
@@ -321,46 +341,77 @@ class Instrumentation(RebalanceListener):
         consumer = self._consumer()
         if consumer is None:
             return
-        snapshot: MembershipSnapshot | None = None
-        try:
-            snapshot = consumer.membership_snapshot
-            if self._membership_statistics is not None and self._callbacks is not None:
-                snapshot = self._membership_statistics.complete(snapshot, self._callbacks.statistics)
-        except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
-            self._record_failure("membership_snapshot", error)
+        age = self._attempt("poll_age", lambda: consumer.poll_age)
+        snapshot = self._attempt(
+            "membership_snapshot", lambda: self._complete(consumer.membership_snapshot, age)
+        )
         if snapshot is not None:
             yield from self._read("membership", lambda: sample_readers.of_membership(snapshot))
-        yield from self._read("poll_age", lambda: self._polling_samples(consumer, snapshot))
+        yield from self._read("poll_age", lambda: self._polling_samples(age, snapshot))
         callbacks = self._callbacks
         if callbacks is not None:
-            yield from self._read("statistics", lambda: self._callback_samples(callbacks, snapshot))
+            yield from self._read("statistics", lambda: self._callback_samples(callbacks))
+        yield from self._read("lag", lambda: self._lag_samples(snapshot))
 
-    def _polling_samples(
-        self, consumer: ObservableConsumer, snapshot: MembershipSnapshot | None
-    ) -> Iterator[Sample]:
-        age = consumer.poll_age
-        age = None if age is None else float(age)
+    def _complete(self, snapshot: MembershipSnapshot, age: float | None) -> MembershipSnapshot:
+        """Return the snapshot, completed by what librdkafka's statistics and the last poll show."""
+        if self._membership_statistics is not None and self._callbacks is not None:
+            snapshot = self._membership_statistics.complete(snapshot, self._callbacks.statistics)
+        interval = snapshot.max_poll_interval
+        if self.state.owned and interval and age is not None and age >= interval:
+            # librdkafka has left the group; it reports so at the next poll.
+            snapshot = replace(snapshot, state="unjoined")
+        return snapshot
+
+    def _polling_samples(self, age: float | None, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:
         if self._options.advise and age is not None and snapshot is not None:
             findings = self._advice.on_poll_age(age, time.monotonic())
             self._guarded("advice", self._log_findings, findings)
-        return sample_readers.of_polling(age, snapshot)
+        if age is not None and not (snapshot is not None and snapshot.fenced):
+            # A closed or fenced consumer is no member.
+            yield Sample(CONSUMER_INFO, (self._client, self.state.kind or self._kind), 1)
+        yield from sample_readers.of_polling(age, snapshot)
 
-    def _callback_samples(
-        self, callbacks: LibrdkafkaCallbacks[ConsumerStatistics], snapshot: MembershipSnapshot | None
-    ) -> Iterator[Sample]:
+    def _callback_samples(self, callbacks: LibrdkafkaCallbacks[ConsumerStatistics]) -> Iterator[Sample]:
         errors = dict(callbacks.errors)
         yield from sample_readers.of_callbacks(STATISTICS_AGE, callbacks.age, CLIENT_ERRORS, errors)
-        if callbacks.statistics is not None:
-            yield from sample_readers.of_lag(
-                callbacks.statistics, snapshot, by_partition=self._options.lag_by_partition
-            )
+
+    def _lag_samples(self, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:
+        with self._lock:
+            lag = self._lag.lag.copy()
+        if snapshot is not None and snapshot.state == "unjoined":
+            # The member has left the group, and its successors have the partitions; the application has not
+            # polled since.
+            lag = {key: messages for key, messages in lag.items() if key not in self.state.owned}
+        return sample_readers.of_lag(lag, by_partition=self._options.lag_by_partition)
+
+    def _on_statistics(self, statistics: ConsumerStatistics, taken_at: float) -> None:
+        consumer = self._consumer()
+        if consumer is not None:
+            # Before the lock is taken: the snapshot may report a settled rebalance.
+            snapshot = consumer.membership_snapshot
+            self._guarded("lag", self._update_lag, statistics, taken_at, snapshot)
+
+    def _update_lag(
+        self, statistics: ConsumerStatistics, taken_at: float, snapshot: MembershipSnapshot
+    ) -> None:
+        paused = self._lag.update(statistics, taken_at, snapshot.start_offsets, snapshot.paused)
+        if paused and self._ends is not None:
+            self._ends.look_up(paused, self._on_end)
+
+    def _on_end(self, key: TopicPartitionKey, end: int) -> None:
+        self._guarded("lag", self._lag.set_ends, {key: end})
 
     def _read(self, operation: str, read: Callable[[], Iterator[Sample]]) -> list[Sample]:
+        return self._attempt(operation, lambda: list(read())) or []
+
+    def _attempt(self, operation: str, read: Callable[[], T | None]) -> T | None:
+        """Return what can be read; a scrape goes on without the rest."""
         try:
-            return list(read())
-        except Exception as error:  # noqa: BLE001 - a scrape goes on with what can be read
+            return read()
+        except Exception as error:  # noqa: BLE001 - measuring must not break the application
             self._record_failure(operation, error)
-            return []
+            return None
 
     # --- Failures -----------------------------------------------------------------------------------
 

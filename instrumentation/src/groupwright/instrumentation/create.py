@@ -10,6 +10,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 
 from groupwright.core.configuration import Configuration
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.statistics import read_consumer, read_producer
 from groupwright.instrumentation._tracking.callback_tracker import CallbackTracker
 from groupwright.instrumentation._tracking.wrapped_consumer import WrappedConsumer, create_wrapped
@@ -77,7 +78,10 @@ def create_instrumented(
         tracker = CallbackTracker(config, callbacks)
         wrapper = _wrapper_for(client_class, asynchronous=asynchronous)
         consumer = create_wrapped(client_class, wrapper, tracker, configured, **arguments)
-    metrics.add_consumer(consumer, Options(events, lag_by_partition, advise, load_checks), callbacks)
+    read_uncommitted = Configuration(config).text("isolation.level") == "read_uncommitted"
+    ends = LogEnds(config, read_uncommitted=read_uncommitted)
+    options = Options(events, lag_by_partition, advise, load_checks)
+    metrics.add_consumer(consumer, options, callbacks, ends)
     return consumer  # type: ignore[no-any-return] # it is of that class
 
 

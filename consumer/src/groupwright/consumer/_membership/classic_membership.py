@@ -222,8 +222,8 @@ class ClassicMembership:
             self._membership,
             self._network.request_stats,
             self._guard,
-            self._prefetch,
-            self._offsets.start_offsets,
+            self._offsets.start_offsets | self._prefetch.carried_offsets(),
+            self._prefetch.paused,
             self._config.timing,
         )
 

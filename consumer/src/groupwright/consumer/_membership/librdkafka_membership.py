@@ -25,6 +25,7 @@ from groupwright.core.configuration import Configuration
 from groupwright.core.group_metadata import GroupMetadata
 from groupwright.core.membership_errors import ErrorKind, classify_error
 from groupwright.core.rebalance_tracker import CONSUMER_SETTLE, CallbackTime, RebalanceTracker
+from groupwright.core.start_offsets import StartOffsets
 
 
 class LibrdkafkaMembership:
@@ -54,6 +55,7 @@ class LibrdkafkaMembership:
         )
         self._fenced = self._poll_timeouts = 0
         self._paused: frozenset[TopicPartitionKey] = frozenset()
+        self._starts = StartOffsets()
 
     # --- Running ------------------------------------------------------------------------------------
 
@@ -82,6 +84,8 @@ class LibrdkafkaMembership:
             max_poll_exceeded=self._poll_timeouts,
             poll_seconds=self._guard.inside_seconds,
             max_poll_interval=self._config.timing.max_poll_interval,
+            start_offsets=self._starts.all(),
+            paused=self._paused,
         )
 
     @property
@@ -176,18 +180,22 @@ class LibrdkafkaMembership:
     def assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Assign natively."""
         Native.assign(handle, partitions)
+        self._starts.replace(partitions)
 
     def unassign(self, handle: Handle) -> None:
         """Unassign natively."""
         Native.unassign(handle)
+        self._starts.replace([])
 
     def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Add natively."""
         Native.incremental_assign(handle, partitions)
+        self._starts.set(partitions)
 
     def incremental_unassign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Remove natively."""
         Native.incremental_unassign(handle, partitions)
+        self._starts.remove((p.topic, p.partition) for p in partitions)
 
     def assignment(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions."""
@@ -221,6 +229,7 @@ class LibrdkafkaMembership:
     def seek(self, handle: Handle, partition: TopicPartition) -> None:
         """Continue at another offset."""
         Native.seek(handle, partition)
+        self._starts.set([partition])
 
     def await_commits(self, seconds: float) -> None:
         """Wait for nothing: librdkafka sends requests to the coordinator in order."""
@@ -325,6 +334,8 @@ class LibrdkafkaMembership:
         else:
             # This callback begins a new rebalance, so the previous one is reported first.
             self._notify(self._rebalances.revoked(partitions, callback, lost=what == "lost"))
+            self._starts.remove(partitions)
+            self._paused -= frozenset(partitions)
             self.listeners.notify(f"partitions_{what}", by_topic(partitions), seconds)
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:

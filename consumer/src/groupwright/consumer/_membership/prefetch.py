@@ -215,6 +215,10 @@ class PrefetchBuffer:
         with self._lock:
             self._carried.update({(p.topic, p.partition): p for p in positions if p.offset >= 0})
 
+    def carried_offsets(self) -> dict[TopicPartitionKey, int]:
+        """Return the positions that were seeded; for any thread, without a lock."""
+        return {key: partition.offset for key, partition in self._carried.copy().items()}
+
     def first_offsets(self) -> dict[TopicPartitionKey, int]:
         """Return each partition's first prefetched offset; for any thread, without a lock."""
         first: dict[TopicPartitionKey, int] = {}

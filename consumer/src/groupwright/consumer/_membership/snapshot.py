@@ -8,7 +8,6 @@ from groupwright.core import MembershipSnapshot, TopicPartitionKey
 
 if TYPE_CHECKING:
     from groupwright.consumer._membership.access import AccessGuard
-    from groupwright.consumer._membership.prefetch import PrefetchBuffer
     from groupwright.consumer._network.request_stats import RequestStats
     from groupwright.consumer._protocol.membership import Membership
     from groupwright.consumer._protocol.timers import Timing
@@ -18,8 +17,8 @@ def snapshot_of(
     membership: "Membership",
     requests: "RequestStats",
     guard: "AccessGuard",
-    prefetched: "PrefetchBuffer",
     start_offsets: Mapping[TopicPartitionKey, int],
+    paused: frozenset[TopicPartitionKey],
     timing: "Timing",
 ) -> MembershipSnapshot:
     """Return the snapshot of Groupwright's own membership. Safe from any thread; it takes no lock."""
@@ -39,6 +38,6 @@ def snapshot_of(
         max_poll_exceeded=membership.poll_timeouts,
         poll_seconds=guard.inside_seconds,
         max_poll_interval=timing.max_poll_interval,
-        prefetched=prefetched.first_offsets(),
         start_offsets=start_offsets,
+        paused=paused,
     )

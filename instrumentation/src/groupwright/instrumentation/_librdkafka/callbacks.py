@@ -42,6 +42,8 @@ class LibrdkafkaCallbacks(Generic[S]):
         self.errors: Counter[str] = Counter()
         self.on_failure: Callable[[str, Exception], None] = _ignore
         """Called for each failure of the instrumentation, with the operation's name and the exception."""
+        self.on_statistics: Callable[[S, float], None] = _ignore
+        """Called with new statistics, and the time by `clock` at which librdkafka took them."""
         self.on_error: Callable[[Any], None] = _ignore
         """Called for each `confluent_kafka.KafkaError` that librdkafka reports."""
         self._read = read
@@ -79,6 +81,7 @@ class LibrdkafkaCallbacks(Generic[S]):
             self._clock_offset = offset if self._clock_offset is None else min(offset, self._clock_offset)
             if self.statistics is None or statistics.taken_at >= self.statistics.taken_at:
                 self.statistics = statistics
+                self.on_statistics(statistics, statistics.taken_at + self._clock_offset)
         except Exception as error:  # noqa: BLE001 - it must not propagate from poll
             self.on_failure("statistics", error)
 

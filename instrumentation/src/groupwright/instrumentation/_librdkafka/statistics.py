@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING
+from groupwright.core import TopicPartitionKey
 
 _COORDINATOR = "GroupCoordinator"
 _MICROSECONDS = 1e-6
@@ -52,6 +52,26 @@ class CoordinatorStatistics:
     """Total of requests without a response."""
 
 
+class PartitionStatistics(NamedTuple):
+    """Offsets of one partition that is fetched; a negative one is unknown."""
+
+    position: int
+    """`app_offset`: after the last message that librdkafka returned since the partition was assigned or
+    sought; negative without one."""
+    fetch_position: int
+    """`next_offset`: the next offset to fetch. Up to a second late after an assignment or a seek."""
+    committed: int
+    """`committed_offset`: the last commit through librdkafka, or the offset that it has fetched to start."""
+    received: int
+    """`rxmsgs`: messages fetched, or prefetched, since the client was created."""
+    log_start: int
+    """`lo_offset` of the last fetch response."""
+    high_watermark: int
+    """`hi_offset` of the last fetch response."""
+    last_stable: int
+    """`ls_offset` of the last fetch response."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerStatistics:
     """A consumer's statistics at one moment."""
@@ -64,12 +84,8 @@ class ConsumerStatistics:
     requests: Mapping[str, int]
     """Totals of group requests sent, by `labels.REQUESTS`. librdkafka does not count ConsumerGroupHeartbeat
     (KIP-848)."""
-    lag: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Lag in messages by topic and partition, of fetched partitions whose lag is known."""
-    positions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """For partitions with consumed messages: the offset from which the lag is counted."""
-    ends: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Last stable offsets of fetched partitions whose lag is unknown: no message was consumed from them."""
+    partitions: Mapping[TopicPartitionKey, PartitionStatistics] = field(default_factory=dict)
+    """Partitions that are fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,23 +134,12 @@ def read_consumer(text: str) -> ConsumerStatistics:
             for name, number in broker.get("req", {}).items():
                 if name in _REQUESTS and number:
                     sent[_REQUESTS[name]] = sent.get(_REQUESTS[name], 0) + number
-        lags = {name: list(_lags(topic["partitions"])) for name, topic in statistics["topics"].items()}
         return ConsumerStatistics(
             taken_at=statistics["ts"] * _MICROSECONDS,
             state=_STATES.get(join_state),
             coordinator=None if coordinator is None else _coordinator(coordinator, brokers),
             requests=sent,
-            lag={
-                name: {one.number: one.lag for one in topic if one.lag >= 0} for name, topic in lags.items()
-            },
-            positions={
-                name: {one.number: one.position for one in topic if one.lag >= 0 and one.position >= 0}
-                for name, topic in lags.items()
-            },
-            ends={
-                name: {one.number: one.end for one in topic if one.lag < 0 <= one.end}
-                for name, topic in lags.items()
-            },
+            partitions=dict(_partitions(statistics["topics"])),
         )
 
 
@@ -195,39 +200,24 @@ def _errors(broker: Mapping[str, Any]) -> int:
     return int(broker["txerrs"] + broker["rxerrs"] + broker["req_timeouts"])
 
 
-class _Lag(NamedTuple):
-    number: int
-    lag: int
-    """-1 if unknown."""
-    position: int
-    """The offset from which the lag is counted; -1 if no message was consumed."""
-    end: int
-    """The last stable offset (`ls_offset`); negative if unknown."""
-
-
-def _lags(partitions: Mapping[str, Any]) -> Iterator[_Lag]:
-    """Yield the lag of fetched partitions."""
-    for partition in partitions.values():
-        # Partition -1 is internal to librdkafka, and a revoked partition keeps its last lag.
-        if partition["fetch_state"] != "active" or partition["partition"] < 0:
-            continue
-        stored_offset, app_offset = partition["stored_offset"], partition["app_offset"]
-        lag, position = partition["consumer_lag_stored"], stored_offset
-        if lag < 0:
-            # No offset is stored yet, so the lag counts from the committed offset.
-            lag, position = partition["consumer_lag"], -1
-        if lag < 0 <= app_offset <= partition["ls_offset"]:
-            # librdkafka has committed none either: Groupwright's own membership commits, and the application
-            # calls `store_offsets` or `commit`.
-            lag, position = partition["ls_offset"] - app_offset, app_offset
-        if (
-            lag < 0
-            and app_offset < 0 <= partition["lo_offset"]
-            and partition["query_offset"] == OFFSET_BEGINNING
-        ):
-            # No message was consumed since fetching started at the log's beginning.
-            lag, position = partition["ls_offset"] - partition["lo_offset"], -1
-        yield _Lag(partition["partition"], lag, position, partition["ls_offset"])
+def _partitions(topics: Mapping[str, Any]) -> Iterator[tuple[TopicPartitionKey, PartitionStatistics]]:
+    """Yield the partitions that are fetched."""
+    for name, topic in topics.items():
+        for partition in topic["partitions"].values():
+            # Partition -1 is internal to librdkafka, and a revoked partition keeps its last offsets.
+            if partition["fetch_state"] == "active" and partition["partition"] >= 0:
+                yield (
+                    (name, partition["partition"]),
+                    PartitionStatistics(
+                        partition["app_offset"],
+                        partition["next_offset"],
+                        partition["committed_offset"],
+                        partition["rxmsgs"],
+                        partition["lo_offset"],
+                        partition["hi_offset"],
+                        partition["ls_offset"],
+                    ),
+                )
 
 
 def _average(windows: list[Mapping[str, Any]]) -> float | None:

@@ -173,7 +173,8 @@ LOAD_CHECK_MOVES = Spec(
 CONSUMER_INFO = Spec(
     "groupwright_consumer_info",
     MetricType.INFO,
-    "The client that holds the membership, and the kind of its rebalances; always 1.",
+    "The client that holds the membership, and the kind of its rebalances; always 1, and absent for a closed "
+    "or fenced consumer.",
     (*_CONSUMER, "client", "kind"),
 )
 MEMBERSHIP_STATE = Spec(
@@ -297,8 +298,8 @@ MAX_POLL_EXCEEDED = Spec(
 LAG = Spec(
     "groupwright_lag",
     MetricType.GAUGE,
-    "Messages between the application's position and the log's end, summed over the topic's fetched "
-    "partitions.",
+    "Offsets between the application's position and the log's end, summed over the topic's partitions whose "
+    "lag is known.",
     (*_CONSUMER, "topic"),
     java="records-lag",
     merge=Merge.SUM,

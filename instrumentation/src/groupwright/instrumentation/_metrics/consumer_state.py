@@ -1,17 +1,19 @@
 """A consumer's state after its last rebalance."""
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from groupwright.core import Leadership, LoadCheckResult, Partitions
+from groupwright.core import Leadership, LoadCheckResult, Partitions, TopicPartitionKey
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerState:
     """The values of a consumer's gauges. It is replaced, never changed, so that a scrape needs no lock."""
 
-    owned: Mapping[str, int] = field(default_factory=dict)
-    """Number of owned partitions by topic; 0 for a topic of which the last partition was revoked or lost."""
+    owned: frozenset[TopicPartitionKey] = frozenset()
+    topics: frozenset[str] = frozenset()
+    """Topics of which partitions are or were owned."""
     generation: int | None = None
     kind: str = ""
     """A `groupwright.core.Kind`; empty before the first rebalance."""
@@ -36,16 +38,25 @@ class ConsumerState:
         load = None if self.leadership is None else self.leadership.load
         return None if load is None else (load.peak, load.bound)
 
-    def after_removal(self, removed: Mapping[str, int]) -> "ConsumerState":
-        """Return the state after partitions were revoked or lost.
+    def owned_by_topic(self) -> Mapping[str, int]:
+        """Return the number of owned partitions; 0 for a topic whose last one was revoked or lost."""
+        return {**dict.fromkeys(sorted(self.topics), 0), **Counter(topic for topic, _ in self.owned)}
 
-        Args:
-            removed: Number of partitions by topic.
-        """
-        left = {topic: max(0, self.owned.get(topic, 0) - number) for topic, number in removed.items()}
-        return replace(self, owned={**self.owned, **left})
+    def after_addition(self, added: Partitions) -> "ConsumerState":
+        """Return the state after partitions were assigned."""
+        keys = keys_of(added)
+        return replace(self, owned=self.owned | keys, topics=self.topics | {topic for topic, _ in keys})
 
-    def after_assignment(self, partitions: Partitions, generation: int) -> "ConsumerState":
-        """Return the state after an assignment was applied."""
-        owned = {str(topic): len(numbers) for topic, numbers in partitions.items()}
-        return replace(self, owned={**dict.fromkeys(self.owned, 0), **owned}, generation=generation)
+    def after_assignment(self, partitions: Partitions) -> "ConsumerState":
+        """Return the state after a rebalance that led to these owned partitions."""
+        return replace(self, owned=frozenset()).after_addition(partitions)
+
+    def after_removal(self, removed: Partitions) -> "ConsumerState":
+        """Return the state after partitions were revoked or lost."""
+        keys = keys_of(removed)
+        return replace(self, owned=self.owned - keys, topics=self.topics | {topic for topic, _ in keys})
+
+
+def keys_of(partitions: Partitions) -> frozenset[TopicPartitionKey]:
+    """Return partitions as a set of topic and number."""
+    return frozenset((str(topic), int(number)) for topic, numbers in partitions.items() for number in numbers)

@@ -2,7 +2,7 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from prometheus_client import Counter, Histogram, Metric
@@ -40,6 +40,8 @@ class Families:
             if spec.type is MetricType.HISTOGRAM
         }
         self._series: defaultdict[ClientLabels, set[tuple[Spec, tuple[str, ...]]]] = defaultdict(set)
+        self.observers: list[Callable[[Spec, Mapping[str, str], float], None]] = []
+        """Called with each value of a histogram, and its labels."""
         # Reentrant: a signal handler may remove series while it interrupts an addition.
         self._lock = threading.RLock()
 
@@ -69,6 +71,8 @@ class Families:
             values = (*client_labels.of(spec), *_values(spec, client_labels, labels))
             self._series[client_labels].add((spec, values))
             self._histograms[spec].labels(*values).observe(value, exemplar)
+        for observer in self.observers:
+            observer(spec, dict(zip(spec.labels, values, strict=True)), value)
 
     def remove(self, client_labels: ClientLabels) -> None:
         """Remove all series of a client."""

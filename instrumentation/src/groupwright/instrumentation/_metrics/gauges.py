@@ -12,7 +12,7 @@ Series = dict[tuple[str, ...], float]
 
 
 def merge(clients: Iterable[tuple[ClientLabels, Iterable[Sample]]]) -> Mapping[Spec, Series]:
-    """Return the series of every gauge of the catalogue, merged from the samples of all clients.
+    """Return the series of every gauge and info of the catalogue, merged from the samples of all clients.
 
     Clients of one group and one client id ("rdkafka" by default) share their series, by each metric's
     `Merge`.
@@ -20,7 +20,8 @@ def merge(clients: Iterable[tuple[ClientLabels, Iterable[Sample]]]) -> Mapping[S
     Args:
         clients: Labels and samples of each client, in the order in which their last rebalances ended.
     """
-    gauges: dict[Spec, Series] = {spec: {} for spec in CATALOGUE if spec.type is MetricType.GAUGE}
+    types = {MetricType.GAUGE, MetricType.INFO}
+    gauges: dict[Spec, Series] = {spec: {} for spec in CATALOGUE if spec.type in types}
     for client_labels, samples in clients:
         own = {spec: client_labels.of(spec) for spec in gauges}
         for spec, labels, value in samples:

@@ -7,8 +7,8 @@ A counter's sample is a total since the client was created. prometheus-client's 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from groupwright.core import MembershipSnapshot
-from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
+from groupwright.core import MembershipSnapshot, TopicPartitionKey
+from groupwright.instrumentation._librdkafka.statistics import ProducerStatistics
 from groupwright.instrumentation._metrics import catalogue as metrics
 from groupwright.instrumentation._metrics import producer_catalogue as producers
 from groupwright.instrumentation._metrics.consumer_state import ConsumerState
@@ -26,7 +26,7 @@ class Sample(NamedTuple):
 
 def of_consumer_state(state: ConsumerState) -> Iterator[Sample]:
     """Yield the samples of a consumer's state."""
-    for topic, number in state.owned.items():
+    for topic, number in state.owned_by_topic().items():
         yield Sample(metrics.PARTITIONS_OWNED, (topic,), number)
     yield from _if_known(metrics.LAST_REBALANCE_TIMESTAMP, state.ended_at)
     yield from _if_known(metrics.LAST_REBALANCE_DURATION, state.duration)
@@ -66,40 +66,21 @@ def of_membership(snapshot: MembershipSnapshot) -> Iterator[Sample]:
         yield Sample(metrics.GROUP_REQUEST_FAILURES, failure, number)
 
 
-def of_lag(
-    statistics: ConsumerStatistics, snapshot: MembershipSnapshot | None, *, by_partition: bool
-) -> Iterator[Sample]:
-    """Yield the samples of the lag of fetched partitions.
+def of_lag(lag: Mapping[TopicPartitionKey, int], *, by_partition: bool) -> Iterator[Sample]:
+    """Yield the samples of the lag of partitions.
 
     Args:
-        statistics: The newest statistics.
-        snapshot: The consumer's snapshot. It adds prefetched messages that the application has not received,
-            and the start offsets of partitions without a consumed message; statistics have neither.
+        lag: Lag in messages by partition.
         by_partition: Whether to yield samples of single partitions too.
     """
-    lag_by_topic = statistics.lag if snapshot is None else _adjusted_lag(statistics, snapshot)
-    for topic, lags in lag_by_topic.items():
-        if lags:
-            yield Sample(metrics.LAG, (topic,), sum(lags.values()))
-            yield Sample(metrics.LAG_MAX, (topic,), max(lags.values()))
+    by_topic: dict[str, list[int]] = {}
+    for (topic, partition), messages in lag.items():
+        by_topic.setdefault(topic, []).append(messages)
         if by_partition:
-            for partition, lag in lags.items():
-                yield Sample(metrics.PARTITION_LAG, (topic, str(partition)), lag)
-
-
-def _adjusted_lag(
-    statistics: ConsumerStatistics, snapshot: MembershipSnapshot
-) -> Mapping[str, Mapping[int, int]]:
-    lag = {topic: dict(lags) for topic, lags in statistics.lag.items()}
-    for (topic, partition), first in snapshot.prefetched.items():
-        position = statistics.positions.get(topic, {}).get(partition)
-        if position is not None and first < position:
-            lag[topic][partition] += position - first
-    for (topic, partition), start in snapshot.start_offsets.items():
-        end = statistics.ends.get(topic, {}).get(partition)
-        if end is not None:
-            lag[topic][partition] = max(0, end - start)
-    return lag
+            yield Sample(metrics.PARTITION_LAG, (topic, str(partition)), messages)
+    for topic, lags in by_topic.items():
+        yield Sample(metrics.LAG, (topic,), sum(lags))
+        yield Sample(metrics.LAG_MAX, (topic,), max(lags))
 
 
 def of_producer(statistics: ProducerStatistics) -> Iterator[Sample]:

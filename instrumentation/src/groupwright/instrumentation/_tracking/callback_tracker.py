@@ -12,11 +12,19 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from groupwright.core import Kind, MembershipSnapshot, Rebalance, RebalanceListener, by_topic
+from groupwright.core import (
+    Kind,
+    MembershipSnapshot,
+    Rebalance,
+    RebalanceListener,
+    TopicPartitionKey,
+    by_topic,
+)
 from groupwright.core.configuration import Configuration, public_settings
 from groupwright.core.group_metadata import GroupMetadata
 from groupwright.core.membership_errors import ErrorKind, classify_error
 from groupwright.core.rebalance_tracker import CONSUMER_SETTLE, CallbackTime, RebalanceTracker
+from groupwright.core.start_offsets import StartOffsets
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.membership import MembershipStatistics
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
@@ -53,6 +61,8 @@ class CallbackTracker:
         self._fenced = 0
         self._membership_statistics = MembershipStatistics()
         self._closed = False
+        self._starts = StartOffsets()
+        self._paused: frozenset[TopicPartitionKey] = frozenset()
         self._settles_at = math.inf
         # Reentrant: a listener may call back into the tracker.
         self._lock = threading.RLock()
@@ -87,6 +97,26 @@ class CallbackTracker:
         """Record that the consumer closes."""
         self._closed = True
         self.on_unsubscribe()
+
+    def on_assign(self, partitions: Iterable[Any], *, incremental: bool) -> None:
+        """Record that the application assigned partitions, and at which offsets."""
+        (self._starts.set if incremental else self._starts.replace)(partitions)
+
+    def on_unassign(self, partitions: Iterable[Any] | None) -> None:
+        """Record that the application unassigned these partitions, or all."""
+        if partitions is None:
+            self._starts.replace([])
+        else:
+            self._starts.remove((each.topic, each.partition) for each in partitions)
+
+    def on_seek(self, partition: Any) -> None:
+        """Record that the application continues at another offset."""
+        self._starts.set([partition])
+
+    def on_pause(self, partitions: Iterable[Any], *, paused: bool) -> None:
+        """Record that the application paused or resumed partitions."""
+        keys = frozenset((each.topic, each.partition) for each in partitions)
+        self._paused = self._paused | keys if paused else self._paused - keys
 
     def on_commit_end(self, seconds: float | None, error: str | None) -> None:
         """Record the end of a commit; `seconds` is its duration, None if unknown."""
@@ -141,6 +171,8 @@ class CallbackTracker:
             max_poll_exceeded=self._max_poll_exceeded,
             poll_seconds=self._poll_seconds + (0.0 if since is None else max(0.0, time.monotonic() - since)),
             max_poll_interval=self.max_poll_interval,
+            start_offsets=self._starts.all(),
+            paused=self._paused,
         )
         return self._membership_statistics.complete(snapshot, self.callbacks.statistics)
 
@@ -157,6 +189,8 @@ class CallbackTracker:
             self._notify(lambda listener: listener.partitions_assigned(numbers, seconds))
             self._report(self._rebalances.assigned(keys, callback))
             return
+        self._starts.remove(keys)
+        self._paused -= frozenset(keys)
         # First: a rebalance that this callback ends was over before the callback.
         self._report(self._rebalances.revoked(keys, callback, lost=name == "lost"))
         if name == "lost":

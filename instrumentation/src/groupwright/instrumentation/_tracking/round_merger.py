@@ -56,7 +56,8 @@ def _may_have_second_round(ended: Rebalance) -> bool:
 
 
 def _may_be_second_round(ended: Rebalance) -> bool:
-    return _is_round(ended) and ended.trigger is Trigger.GROUP
+    # A second round revokes nothing. A member that revokes reports both rounds as one.
+    return _may_have_second_round(ended) and ended.trigger is Trigger.GROUP
 
 
 def _is_round(ended: Rebalance) -> bool:

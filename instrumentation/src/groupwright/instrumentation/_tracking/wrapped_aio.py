@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.aio import AIOConsumer
 
 from groupwright.instrumentation._tracking.callback_tracker import TrackedConsumer
@@ -71,6 +71,41 @@ class WrappedAIOConsumer(TrackedConsumer, AIOConsumer):
         """Unsubscribe."""
         self._tracker.on_unsubscribe()
         return await super().unsubscribe(*args, **kwargs)
+
+    async def assign(self, partitions: list[TopicPartition], *args: Any, **kwargs: Any) -> Any:
+        """Assign."""
+        await super().assign(partitions, *args, **kwargs)
+        self._tracker.on_assign(partitions, incremental=False)
+
+    async def incremental_assign(self, partitions: list[TopicPartition], *args: Any, **kwargs: Any) -> Any:
+        """Assign further partitions."""
+        await super().incremental_assign(partitions, *args, **kwargs)
+        self._tracker.on_assign(partitions, incremental=True)
+
+    async def unassign(self, *args: Any, **kwargs: Any) -> Any:
+        """Unassign all partitions."""
+        await super().unassign(*args, **kwargs)
+        self._tracker.on_unassign(None)
+
+    async def incremental_unassign(self, partitions: list[TopicPartition], *args: Any, **kwargs: Any) -> Any:
+        """Unassign these partitions."""
+        await super().incremental_unassign(partitions, *args, **kwargs)
+        self._tracker.on_unassign(partitions)
+
+    async def seek(self, partition: TopicPartition, *args: Any, **kwargs: Any) -> Any:
+        """Continue at another offset."""
+        await super().seek(partition, *args, **kwargs)
+        self._tracker.on_seek(partition)
+
+    async def pause(self, partitions: list[TopicPartition], *args: Any, **kwargs: Any) -> Any:
+        """Pause partitions."""
+        await super().pause(partitions, *args, **kwargs)
+        self._tracker.on_pause(partitions, paused=True)
+
+    async def resume(self, partitions: list[TopicPartition], *args: Any, **kwargs: Any) -> Any:
+        """Resume partitions."""
+        await super().resume(partitions, *args, **kwargs)
+        self._tracker.on_pause(partitions, paused=False)
 
     async def commit(self, *args: Any, **kwargs: Any) -> Any:
         """Commit; the end of an asynchronous commit is recorded by ``on_commit``."""

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.instrumentation._librdkafka.callbacks import chain
 from groupwright.instrumentation._tracking.callback_tracker import CallbackTracker, TrackedConsumer
@@ -78,6 +78,41 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
         """Unsubscribe."""
         self._tracker.on_unsubscribe()
         super().unsubscribe()
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """Assign."""
+        super().assign(partitions)
+        self._tracker.on_assign(partitions, incremental=False)
+
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None:
+        """Assign further partitions."""
+        super().incremental_assign(partitions)
+        self._tracker.on_assign(partitions, incremental=True)
+
+    def unassign(self) -> None:
+        """Unassign all partitions."""
+        super().unassign()
+        self._tracker.on_unassign(None)
+
+    def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
+        """Unassign these partitions."""
+        super().incremental_unassign(partitions)
+        self._tracker.on_unassign(partitions)
+
+    def seek(self, partition: TopicPartition) -> None:
+        """Continue at another offset."""
+        super().seek(partition)
+        self._tracker.on_seek(partition)
+
+    def pause(self, partitions: list[TopicPartition]) -> None:
+        """Pause partitions."""
+        super().pause(partitions)
+        self._tracker.on_pause(partitions, paused=True)
+
+    def resume(self, partitions: list[TopicPartition]) -> None:
+        """Resume partitions."""
+        super().resume(partitions)
+        self._tracker.on_pause(partitions, paused=False)
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:
         """Commit; the end of an asynchronous commit is recorded by ``on_commit``."""

@@ -22,6 +22,10 @@ SHARE = 0.5
 """Share of ``max.poll.interval.ms`` between two polls that is too long."""
 
 
+RULES = ("storm", "flapping", "slow-callback", "max-poll-interval")
+"""Names of the rules."""
+
+
 class RunningAdvice:
     """The rules over one consumer's events. Not thread-safe."""
 

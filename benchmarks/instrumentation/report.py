@@ -1,0 +1,103 @@
+"""The page and the plot of the instrumentation's benchmark."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from benchmarks.instrumentation.results import LEAST_RATIO, Results
+from benchmarks.layout import Table, markdown
+
+
+def table(results: Results) -> Table:
+    """Return the throughput: medians over the rounds."""
+    return Table(
+        "Throughput",
+        ["method", "messages/s without", "messages/s with", "ratio", "CPU µs without", "CPU µs with"],
+        [
+            [
+                method,
+                f"{median(rates.without):,.0f}",
+                f"{median(rates.with_it):,.0f}",
+                f"{rates.ratio:.3f}",
+                f"{median(rates.cpu_without):.3f}",
+                f"{median(rates.cpu_with_it):.3f}",
+            ]
+            for method, rates in results.rates.items()
+        ],
+    )
+
+
+def page(results: Results, plot: str | None) -> Iterator[str]:
+    """Yield the page in Markdown, line by line."""
+    yield "# What the instrumentation costs"
+    yield ""
+    yield f"Made by `python -m benchmarks.instrumentation --keep` on {results.when}."
+    yield ""
+    yield from (f"- {name}: {value}" for name, value in results.machine.items())
+    rounds = min(len(rates.ratios) for rates in results.rates.values())
+    scrapes = len(results.scrapes[0].milliseconds)
+    yield f"""
+A plain consumer of {results.partitions:,} partitions with instrumentation, and one without, on a real broker.
+
+- **Throughput**: both consume the same {results.messages:,} messages of 100 bytes, in {rounds} rounds of one
+  run each. Which is first alternates, and the result is the median of the rounds' ratios, so that load of the
+  machine meets both. Statistics every 15 s with instrumentation, none without.
+- **CPU** is that of the application's thread, per message.
+- **Scrape**: `generate_latest` of a consumer that has its statistics; the median of {scrapes}.
+- **Statistics**: once in `statistics.interval.ms`, in the polling thread: parsing, and the lag of each
+  partition.
+- **Memory**: resident memory of a process with ten consumers less that with one, with instrumentation and
+  without; both have statistics.
+"""
+    if plot is not None:
+        yield f"![Ratio of each round, and times of scrapes]({plot})"
+        yield ""
+    yield "## Summary"
+    yield ""
+    yield from (f"- {'✓' if kept else '✗'} {text}" for text, kept in results.checks())
+    yield (
+        f"- one set of statistics, {results.statistics_bytes / 1e6:.1f} MB: {results.statistics_ms:.1f} ms "
+        "of the polling thread"
+    )
+    yield ""
+    yield from markdown(table(results))
+    yield ""
+    yield from markdown(
+        Table(
+            "Series",
+            ["one consumer, one topic", "series", "of which buckets", "scrape, ms", "best, ms"],
+            [
+                [
+                    f"lag by {'partition' if scrape.by_partition else 'topic'}",
+                    f"{scrape.series:,}",
+                    f"{scrape.buckets:,}",
+                    f"{scrape.median:.2f}",
+                    f"{min(scrape.milliseconds):.2f}",
+                ]
+                for scrape in results.scrapes
+            ],
+        )
+    )
+    yield ""
+
+
+def draw(path: Path, results: Results) -> bool:
+    """Draw the plot into an SVG file; return whether matplotlib is installed to draw it."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - is optional
+    except ImportError:
+        return False
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    ratios, scrapes = figure.subplots(1, 2)
+    for method, rates in results.rates.items():
+        ratios.plot(range(1, 1 + len(rates.ratios)), rates.ratios, "o-", label=method)
+    ratios.axhline(LEAST_RATIO, color="tab:red", linestyle="--", label="limit of the median")
+    ratios.set(title="throughput with over without: more is better", xlabel="round")
+    ratios.legend(fontsize="small")
+    for scrape in results.scrapes:
+        label = f"{scrape.series:,} series"
+        scrapes.hist(scrape.milliseconds, bins=40, alpha=0.7, label=label)
+    scrapes.set(title="time of a scrape: less is better", xlabel="ms", ylabel="scrapes")
+    scrapes.legend(fontsize="small")
+    figure.savefig(path, metadata={"Date": None})
+    return True

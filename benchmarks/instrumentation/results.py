@@ -1,0 +1,82 @@
+"""Results of the instrumentation's benchmark, and its limits."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.instrumentation.consumption import Rates
+
+LEAST_RATIO = 0.99
+MOST_SCRAPE_MS = 10.0
+MOST_MEMORY = 2 * 2**20
+"""Bytes a consumer."""
+
+
+@dataclass(frozen=True)
+class Scrape:
+    """Scrapes of one consumer, in milliseconds.
+
+    Attributes:
+        by_partition: Whether the lag of each partition is shown.
+        series: Lines of the page that are series.
+        buckets: Those of histograms' buckets.
+        milliseconds: Time of each scrape.
+    """
+
+    by_partition: bool
+    series: int
+    buckets: int
+    milliseconds: list[float]
+
+    @property
+    def median(self) -> float:
+        """The median time."""
+        return median(self.milliseconds)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All results.
+
+    Attributes:
+        when: When the benchmark began, in UTC.
+        machine: The machine.
+        partitions: Partitions of the consumer.
+        messages: Messages of a round.
+        rates: Throughput by the method that consumes.
+        scrapes: Scrapes without and with the lag of each partition.
+        statistics_ms: Time to parse one set of statistics and to compute the lag.
+        statistics_bytes: Size of that set.
+        memory: Bytes a consumer.
+    """
+
+    when: str
+    machine: dict[str, str]
+    partitions: int
+    messages: int
+    rates: dict[str, Rates]
+    scrapes: list[Scrape]
+    statistics_ms: float
+    statistics_bytes: int
+    memory: int
+
+    def checks(self) -> Iterator[tuple[str, bool]]:
+        """Yield each result with a limit, in words, and whether it is within the limit."""
+        for method, rates in self.rates.items():
+            text = f"throughput with `{method}`, of that without instrumentation: {rates.ratio:.3f} "
+            yield (
+                text
+                + f"(at least {LEAST_RATIO}); rounds from {min(rates.ratios):.3f} to {max(rates.ratios):.3f}",
+                rates.ratio >= LEAST_RATIO,
+            )
+        for scrape in self.scrapes:
+            kind = "with" if scrape.by_partition else "without"
+            text = f"a scrape of {scrape.series:,} series, {kind} the lag of each partition: "
+            yield (
+                text + f"{scrape.median:.1f} ms (at most {MOST_SCRAPE_MS:g})",
+                scrape.median <= MOST_SCRAPE_MS,
+            )
+        yield (
+            f"memory: {self.memory / 2**20:.2f} MiB a consumer (at most {MOST_MEMORY / 2**20:g})",
+            self.memory <= MOST_MEMORY,
+        )
