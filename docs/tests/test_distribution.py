@@ -104,7 +104,8 @@ def test_the_metadata_name_the_project(metadata: email.message.Message) -> None:
     assert {"Homepage", "Documentation", "Source", "Issues", "Changelog"} <= urls.keys()
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Metadata-Version"] == "2.4"
-    assert set(metadata.get_all("Provides-Extra", [])) == {"cli", "containers", "demo", "pipeline", "testing"}
+    extras = {"cli", "containers", "demo", "otel", "pipeline", "testing"}
+    assert set(metadata.get_all("Provides-Extra", [])) == extras
 
 
 def test_tests_run_against_the_installed_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -77,6 +77,27 @@ def test_the_lease_of_a_job_that_died_is_taken(
         assert lease.number == 8
 
 
+def test_a_reader_never_misses_a_file_that_is_replaced(folder: Folder) -> None:
+    """Hadoop's local rename deletes the target first: a lease that was being renewed seemed to be free."""
+    folder.write("1.json", "0")
+    ended = threading.Event()
+
+    def replace() -> None:
+        for number in range(300):
+            folder.write("1.json", str(number))
+        ended.set()
+
+    thread = threading.Thread(target=replace)
+    thread.start()
+    seen = []
+    while not ended.is_set():
+        seen.append(folder.read("1.json"))
+    thread.join()
+
+    assert None not in seen
+    assert folder.names() == ["1.json"]
+
+
 def test_a_job_notices_that_another_has_taken_over(folder: Folder) -> None:
     with hold_lease(folder, "stream") as lease:
         folder.write(f"{lease.number + 1:012d}.json", json.dumps(asdict(LeaseFile("batch", "b", 1, "b"))))

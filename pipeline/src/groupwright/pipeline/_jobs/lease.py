@@ -138,6 +138,9 @@ def _acquire(folder: Folder, contents: LeaseFile) -> Lease:
         if number:
             _wait_for_expiry(folder, number)
         if _create(folder, number + 1, contents):
+            if _newest(folder) > number + 1:  # a later lease has already deleted the one that was waited for
+                folder.delete(_name(number + 1))
+                continue
             for name in folder.names():
                 if name.removesuffix(".json").isdigit() and int(name.removesuffix(".json")) <= number:
                     folder.delete(name)
@@ -159,22 +162,21 @@ def _wait_for_expiry(folder: Folder, number: int) -> None:
     Raises:
         TablesError: The holder is alive.
     """
-    first = _read(folder, number)
+    first: LeaseFile | None = None
     deadline = time.monotonic() + EXPIRY_SECONDS
-    is_announced = False
-    while first and not first.released and not first.is_dead and time.monotonic() < deadline:
-        if not is_announced:
-            _log.info("Waiting up to %.0f s to see whether %s is alive", EXPIRY_SECONDS, _holder(first))
-            is_announced = True
-        time.sleep(_POLL_SECONDS)
+    while time.monotonic() < deadline:
         now = _read(folder, number)
-        if now is None or now.released:
+        if now is None or now.released or now.is_dead:  # None: the next holder has deleted it
             return
-        if now.beat != first.beat:
+        if first is None:
+            first = now
+            _log.info("Waiting up to %.0f s to see whether %s is alive", EXPIRY_SECONDS, _holder(first))
+        elif now.beat != first.beat:
             raise TablesError(
                 f"{folder.path}: {_holder(now)} is writing the tables, and only one job at a time may write. "
                 "Stop it, or start this job when it has ended"
             )
+        time.sleep(_POLL_SECONDS)
 
 
 def _holder(contents: LeaseFile) -> str:

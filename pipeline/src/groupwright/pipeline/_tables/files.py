@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
@@ -79,6 +80,9 @@ class Folder:
                 raise TablesError(f"{self.path}: {self.scheme} has no atomic rename")
             self._create(self._at(name), text)  # an object appears as a whole when its upload ends
             return True
+        if replace and self.scheme == "file":
+            self._replace_local(name, text)
+            return True
         # Each writer has a temporary file of its own, so none can publish the contents of another.
         temporary_name = f".{name}.{uuid4().hex}{_TEMPORARY}"
         temporary = self._at(temporary_name)
@@ -115,6 +119,21 @@ class Folder:
             stream.write(text.encode())
         finally:
             stream.close()
+
+    def _replace_local(self, name: str, text: str) -> None:
+        """Write a local file with an atomic rename; Hadoop's deletes the target first, so readers miss it."""
+        folder = Path(self._at().toUri().getPath())
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f".{name}.{uuid4().hex}{_TEMPORARY}"
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            (folder / f".{name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the former contents
+            temporary.replace(folder / name)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def _rename(self, source: Any, name: str, option: str) -> None:
         # FileSystem.rename cannot replace a target; FileContext.rename can, and raises if one exists unasked.
