@@ -1,10 +1,9 @@
 """The command `groupwright describe`: one group, whole."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from groupwright.cli._completion import GroupName
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import errors_reported
 from groupwright.cli._output import Column, Output, OutputFormat, console, print_json, print_rows, table
@@ -36,7 +35,7 @@ _MEMBER_COLUMNS = (
 
 
 def describe(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
+    group: GroupName,
     *,
     bootstrap_servers: BootstrapServers = None,
     config: ConfigFile = None,
@@ -49,9 +48,8 @@ def describe(
     partitions alone.
 
     Examples:
-    groupwright describe billing --bootstrap-servers localhost:9092
-
-    groupwright describe billing --output json
+    - groupwright describe billing --bootstrap-servers localhost:9092
+    - groupwright describe billing --output json
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
     from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above

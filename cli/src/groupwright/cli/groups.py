@@ -46,7 +46,7 @@ class Order(StrEnum):
 
 def groups(
     pattern: Annotated[
-        str, typer.Argument(metavar="[PATTERN]", help="Only groups whose name matches, such as 'orders-*'.")
+        str, typer.Argument(metavar="PATTERN", help="Only groups whose name matches, such as 'orders-*'.")
     ] = "*",
     *,
     state: Annotated[
@@ -73,9 +73,8 @@ def groups(
     credentials may describe; with Describe on the cluster all, of which the others have dashes.
 
     Examples:
-    groupwright groups --bootstrap-servers localhost:9092
-
-    groupwright groups 'billing-*' --state Stable --sort lag --output csv
+    - groupwright groups --bootstrap-servers localhost:9092
+    - groupwright groups 'billing-*' --state Stable --sort lag --output csv
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
     from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above

@@ -42,7 +42,7 @@ def sentence(event: Event) -> str:  # noqa: PLR0911 - one for each kind
         case MemberJoined():
             return f"{event.member} joined{' again' if event.again else ''} from {event.host}"
         case MemberLeft():
-            return f"{event.member} left"
+            return f"{event.member} left{_cause(event.stalled, named=False)}"
         case MemberRestarted():
             moved = "" if event.host == event.host_before else f", before on {event.host_before}"
             return f"{event.member} has a new member id, on {event.host}{moved}"
@@ -78,7 +78,9 @@ def _epochs(event: Rebalanced) -> str:
 
 def changes(event: Rebalanced) -> list[str]:
     """Return what a rebalance changed: members, then partitions."""
-    found = [f"{_names(event.left)} left"] if event.left else []
+    found = []
+    if event.left:
+        found.append(f"{_names(event.left)} left{_cause(event.stalled, named=len(event.left) > 1)}")
     if event.joined:
         found.append(f"{_names(event.joined)} joined")
     found.append("no partition moved" if not event.moved else f"{plural(event.moved, 'partition')} moved")
@@ -128,15 +130,24 @@ def trend(rate: LagRate) -> str:
 
 def stalled(some: Sequence[Stalled]) -> str:
     """Return the partitions without progress, or nothing."""
+    return f"; no progress of {_places(some, named=True)}" if some else ""
+
+
+def _cause(some: Sequence[Stalled], *, named: bool) -> str:
+    """Return what explains that a member left, or nothing."""
     if not some:
         return ""
+    return f" after no progress of {_places(some, named=named)}: it died, or exceeded max.poll.interval.ms"
+
+
+def _places(some: Sequence[Stalled], *, named: bool) -> str:
     shown = ", ".join(
         f"{each.topic}-{each.partition} at {each.committed} for {span(each.seconds)}"
-        f"{'' if each.member is None else f' ({each.member})'}"
+        f"{f' ({each.member})' if named and each.member is not None else ''}"
         for each in some[:_MOST_STALLED]
     )
     more = f" and {len(some) - _MOST_STALLED} more" if len(some) > _MOST_STALLED else ""
-    return f"; no progress of {shown}{more}"
+    return f"{shown}{more}"
 
 
 def span(seconds: float) -> str:

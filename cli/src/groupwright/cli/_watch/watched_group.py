@@ -81,6 +81,7 @@ class _Rebalance:
     before: Ownership
     joined: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    stalled: list[Stalled] = field(default_factory=list)
 
 
 class WatchedGroup:
@@ -194,7 +195,15 @@ class WatchedGroup:
         left = [member for identity, member in before.items() if identity not in self._members]
         for member in left:
             self._names.forget(member)
-        events: list[Event] = [MemberLeft(time=time, **self._of(member)) for member in left]
+        stalled = self._stalled(time)
+        events: list[Event] = [
+            MemberLeft(
+                time=time,
+                **self._of(member),
+                stalled=tuple(each for each in stalled if each.member == self._names[member.identity]),
+            )
+            for member in left
+        ]
         self._names.learn(group.members)
         for identity, member in self._members.items():
             known = before.get(identity)
@@ -226,6 +235,7 @@ class WatchedGroup:
                     rebalance.joined.append(event.member)
                 case MemberLeft():
                     rebalance.left.append(event.member)
+                    rebalance.stalled += event.stalled
                 case _:
                     pass
         if group.state not in AT_REST:
@@ -241,6 +251,7 @@ class WatchedGroup:
             epoch=group.epoch,
             joined=tuple(rebalance.joined),
             left=tuple(rebalance.left),
+            stalled=tuple(rebalance.stalled),
             moved=len(change.partitions),
             lost=self._by_name(change.lost),
             gained=self._by_name(change.gained),

@@ -71,11 +71,9 @@ def demo(
     the table shows the partitions that they kept, and what they consumed meanwhile.
 
     Examples:
-    groupwright demo
-
-    groupwright demo --assignor range
-
-    groupwright demo --assignor mypackage.assignors:MyAssignor --config admin.properties
+    - groupwright demo
+    - groupwright demo --assignor range
+    - groupwright demo --assignor mypackage.assignors:MyAssignor --config admin.properties
 
     Kafka runs on this machine, without containers or an installed Java. The first run downloads it (50 MB).
     Each consumer serves its metrics on 127.0.0.1.

@@ -22,7 +22,7 @@ _SUBJECTS = ("broker", "group", "offsets topic")
 def doctor(
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Settings, which override the file's."),
+        typer.Argument(metavar="KEY=VALUE", help="Settings, which override the file's."),
     ] = None,
     *,
     bootstrap_servers: BootstrapServers = None,
@@ -49,8 +49,7 @@ def doctor(
     with bootstrap.servers also to the broker's limits; and with group.id also to the group and to the offsets
     topic. The end of the report lists what was checked, and what was not. Changes nothing and joins no group.
 
-    For example:
-
+    Examples:
     - groupwright doctor --config consumer.properties
     - groupwright doctor --offline session.timeout.ms=6000 partition.assignment.strategy=range
     - groupwright doctor --bootstrap-servers localhost:9092 group.id=billing --output json

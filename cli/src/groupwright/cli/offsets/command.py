@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from groupwright.cli._completion import GroupName
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
 from groupwright.cli._output import Output, OutputFormat, print_json, print_rows
@@ -23,7 +24,7 @@ _MOST_SENTENCES = 20
 
 
 def offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
+    group: GroupName,
     *,
     topic: Annotated[
         list[str] | None,
@@ -74,11 +75,9 @@ def offsets(
     outside of a log become its beginning or its end. Partitions whose offset stays are not written.
 
     Examples:
-    groupwright offsets billing --bootstrap-servers localhost:9092
-
-    groupwright offsets billing --reset-to duration:1h --topic orders --export before.csv --execute
-
-    groupwright offsets billing --reset-to file:before.csv --execute
+    - groupwright offsets billing --bootstrap-servers localhost:9092
+    - groupwright offsets billing --reset-to duration:1h --topic orders --export before.csv --execute
+    - groupwright offsets billing --reset-to file:before.csv --execute
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
     from groupwright.cli.offsets.selection import parse_choice  # noqa: PLC0415 - as above
