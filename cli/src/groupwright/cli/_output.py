@@ -84,7 +84,10 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Any:
 
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(column.header, justify="right" if column.is_number else "left", overflow="fold")
+        if column.is_number:
+            made.add_column(column.header, justify="right", no_wrap=True)
+        else:
+            made.add_column(column.header, overflow="fold")
     for row in rows:
         made.add_row(*(_cell(row.get(column.key)) for column in columns))
     return made
@@ -109,6 +112,11 @@ def compact(partitions: Iterable[int]) -> str:
         run = [partition for _, partition in group]
         runs.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
     return " ".join(runs) or "-"
+
+
+def by_topic(partitions: Mapping[str, Iterable[int]]) -> str:
+    """Format partitions by topic, such as `orders 0-3 8, payments 1`; `-` for none."""
+    return ", ".join(f"{topic} {compact(numbers)}" for topic, numbers in partitions.items()) or "-"
 
 
 def _cell(value: Any) -> Any:

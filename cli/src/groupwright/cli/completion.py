@@ -4,9 +4,9 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from typer.completion import (
+from typer.completion import (  # type: ignore[attr-defined] # typer imports the second there
     get_completion_inspect_parameters,
-    get_completion_script,  # type: ignore[attr-defined] # typer imports it there
+    get_completion_script,
 )
 
 _PROGRAM = "groupwright"

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from groupwright.cli._cluster.model import Partitions
-from groupwright.cli._output import compact
+from groupwright.cli._output import by_topic
 from groupwright.cli._watch.events import (
     Answered,
     AnswerMissing,
@@ -84,8 +83,8 @@ def changes(event: Rebalanced) -> list[str]:
     if event.joined:
         found.append(f"{_names(event.joined)} joined")
     found.append("no partition moved" if not event.moved else f"{plural(event.moved, 'partition')} moved")
-    found += [f"{name} lost {partitions(some)}" for name, some in event.lost.items()]
-    found += [f"{name} gained {partitions(some)}" for name, some in event.gained.items()]
+    found += [f"{name} lost {by_topic(some)}" for name, some in event.lost.items()]
+    found += [f"{name} gained {by_topic(some)}" for name, some in event.gained.items()]
     return found
 
 
@@ -95,11 +94,6 @@ def _names(names: Sequence[str]) -> str:
     for name in names:
         counts[name] = counts.get(name, 0) + 1
     return ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in counts.items())
-
-
-def partitions(some: Partitions) -> str:
-    """Return partitions by topic, such as `orders 0-3 8, payments 1`."""
-    return ", ".join(f"{topic} {compact(numbers)}" for topic, numbers in some.items())
 
 
 def lag(rate: LagRate) -> str:
