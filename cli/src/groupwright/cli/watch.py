@@ -17,6 +17,7 @@ from groupwright.cli.describe import find_group
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
     from groupwright.cli._watch.reporters import Reporter
+    from groupwright.cli._watch.watched_group import WatchedGroup
 
 
 def watch(
@@ -35,6 +36,14 @@ def watch(
         float,
         typer.Option(metavar="SECONDS", min=0.1, help="Time between two lines about the lag, if not live."),
     ] = 10.0,
+    stalled_after: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            help="Time without a commit after which a partition that lags has no progress.",
+        ),
+    ] = 15.0,
     bootstrap_servers: BootstrapServers = None,
     config: ConfigFile = None,
     timeout: Timeout = 10.0,
@@ -55,28 +64,29 @@ def watch(
     - groupwright watch billing --once
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
+    from groupwright.cli._watch.watched_group import WatchedGroup  # noqa: PLC0415 - as above
 
     with (
         errors_reported("watch"),
         _ended_by_sigterm(),
         Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster,
     ):
-        _watch(cluster, group, output, interval, seconds, once=once, wait=wait, lag_every=lag_every)
+        watched = WatchedGroup(interval=interval, lag_seconds=lag_every, stalled_seconds=stalled_after)
+        _watch(cluster, group, watched, output, interval, seconds, once=once, wait=wait)
 
 
 def _watch(
     cluster: "Cluster",
     group: str,
+    watched: "WatchedGroup",
     output: OutputFormat,
     interval: float,
     seconds: float | None,
     *,
     once: bool,
     wait: bool,
-    lag_every: float,
 ) -> None:
     from groupwright.cli._watch import run  # noqa: PLC0415 - as above
-    from groupwright.cli._watch.watched_group import WatchedGroup  # noqa: PLC0415 - as above
 
     end = None if seconds is None else run.now() + seconds
     if not wait:
@@ -84,7 +94,6 @@ def _watch(
     elif not cluster.describe([group])[group].exists:
         typer.echo(f"groupwright watch: waiting for the group {group!r}", err=True)
         run.wait_for(cluster, group, interval=interval, end=end)
-    watched = WatchedGroup(interval=interval, lag_seconds=lag_every)
     looks = run.Looks(lambda: run.look_at(cluster, group), interval)
     looks.start()
     try:

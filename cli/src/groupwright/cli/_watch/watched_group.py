@@ -90,16 +90,19 @@ class WatchedGroup:
     A look finds a rebalance as `GroupHistory` does. Attributes are for tests and views.
     """
 
-    def __init__(self, *, interval: float = 1.0, lag_seconds: float = 10.0) -> None:
+    def __init__(
+        self, *, interval: float = 1.0, lag_seconds: float = 10.0, stalled_seconds: float = 15.0
+    ) -> None:
         """Start before the first look.
 
         Args:
             interval: Seconds between looks.
             lag_seconds: Seconds between reports of the lag.
+            stalled_seconds: Seconds without progress after which a partition is stalled.
         """
         self._history = GroupHistory()
         self._names = MemberNames()
-        self._progress = Progress(interval)
+        self._progress = Progress(interval, stalled_seconds)
         self._recent_seconds = max(_RECENT_SECONDS, 2 * interval)
         self._lag_seconds = lag_seconds
         self._lag: GroupLag | None = None

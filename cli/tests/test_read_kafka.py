@@ -1,0 +1,321 @@
+"""`groups`, `describe`, `lag` and `locate` on a real Kafka, with groups of all types and states."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from typer.testing import CliRunner, Result
+
+from groupwright import cli
+from groupwright.cli.app import app
+from groupwright.consumer import Consumer
+from groupwright.testing import Listener, LocalKafka, Security
+from harness.patience import PATIENCE
+from harness.streams import join_streams_group
+from harness.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+
+Run = Callable[..., Result]
+
+SCHEMAS = Path(cli.__file__).parent / "_schemas"
+PARTITIONS, MESSAGES, COMMITTED = 4, 10, 4
+SECONDS_OLD = 1_700_000_000
+BY_HAND = {"enable.auto.commit": False}
+MEMBERS: dict[str, list[dict[str, Any]]] = {
+    "classic": [{"client.id": name, "heartbeat.interval.ms": 200} for name in ("one", "two")],
+    "static": [
+        {"client.id": name, "group.instance.id": f"i-{name}", "heartbeat.interval.ms": 200} for name in "ab"
+    ],
+    "new": [{"client.id": "one", "group.protocol": "consumer", "client.rack": "r1"}],
+    "own": [{"client.id": "one", "make": Consumer, "partition.assignment.strategy": "cooperative-sticky"}],
+}
+TYPES = {"new": "consumer", "shared": "share", "flow": "streams"}
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    """A broker with a group of each type, and one without members; the group `gone` was deleted."""
+    with LocalKafka(security=Security(authorize=True)) as kafka, ExitStack() as members:
+        kafka.create_topic("orders", PARTITIONS)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        for number in range(PARTITIONS * MESSAGES):
+            at = SECONDS_OLD * 1000
+            producer.produce("orders", b"x", partition=number % PARTITIONS, timestamp=at)
+        assert producer.flush(PATIENCE) == 0
+        for group in (*MEMBERS, "empty", "gone"):
+            commit(kafka, group)
+        kafka.admin().delete_consumer_groups(["gone"])["gone"].result(PATIENCE)
+        for group, all_settings in MEMBERS.items():
+            join(kafka, group, all_settings, members)
+        sharing = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "shared", "client.id": "one"}
+        shared = members.enter_context(confluent_kafka.ShareConsumer(sharing))
+        shared.subscribe(["orders"])
+        shared.poll(1)
+        join_streams_group(kafka.bootstrap_servers, "flow", "orders")
+        yield kafka
+
+
+def commit(kafka: LocalKafka, group: str) -> None:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group})
+    offsets = [TopicPartition("orders", number, COMMITTED) for number in range(PARTITIONS)]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+
+
+def join(kafka: LocalKafka, group: str, all_settings: list[dict[str, Any]], members: ExitStack) -> None:
+    """Add members, and poll until all partitions have an owner. They stay without further polls."""
+    consumers = []
+    for settings in all_settings:
+        make: Any = settings.get("make", confluent_kafka.Consumer)
+        given = {key: value for key, value in settings.items() if key != "make"}
+        consumer = make({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, **BY_HAND, **given})
+        members.callback(consumer.close)
+        consumer.subscribe(["orders"])
+        consumers.append(consumer)
+
+    def settled() -> bool:
+        for consumer in consumers:
+            consumer.poll(0.02)
+        owned = [len(consumer.assignment()) for consumer in consumers]
+        return sum(owned) == PARTITIONS and all(owned)
+
+    wait_until(settled, f"each partition of {group} has one owner")
+
+
+@pytest.fixture
+def run(kafka: LocalKafka) -> Run:
+    """Run a command in this process, without a terminal."""
+
+    def run(*arguments: str, **environment: str) -> Result:
+        given = {"GROUPWRIGHT_BOOTSTRAP_SERVERS": kafka.bootstrap_servers, **environment}
+        return CliRunner().invoke(app, arguments, env=given)
+
+    return run
+
+
+def document(result: Result, command: str) -> Any:
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    found = json.loads(result.stdout)
+    jsonschema.validate(found, json.loads((SCHEMAS / f"{command}.schema.json").read_text(encoding="utf-8")))
+    return found
+
+
+# --- Groups
+
+
+def test_groups_of_all_types_and_states_are_listed(run: Run) -> None:
+    rows = {row["group"]: row for row in document(run("groups", "-o", "json"), "groups")}
+
+    lag = PARTITIONS * (MESSAGES - COMMITTED)
+    shapes = {
+        group: (row["type"], row["state"], row["assignor"], row["members"], row["partitions"], row["lag"])
+        for group, row in rows.items()
+    }
+    assert shapes == {
+        "classic": ("classic", "Stable", "range", 2, PARTITIONS, lag),
+        "static": ("classic", "Stable", "range", 2, PARTITIONS, lag),
+        "new": ("consumer", "Stable", "uniform", 1, PARTITIONS, lag),
+        "own": ("classic", "Stable", "cooperative-sticky", 1, PARTITIONS, lag),
+        "empty": ("classic", "Empty", None, 0, 0, lag),
+        "shared": ("share", "Stable", "simple", 1, PARTITIONS, None),
+        "flow": ("streams", "Stable", None, 1, PARTITIONS, None),
+    }
+
+
+def test_filters_sorting_and_csv(run: Run) -> None:
+    result = run("groups", "*a*", "--state", "stable", "--sort", "members", "--output", "csv")
+
+    assert result.exit_code == 0
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert [row["group"] for row in rows] == ["classic", "static", "shared"]
+    assert [row["group"] for row in json.loads(run("groups", "--type", "share", "-o", "json").stdout)] == [
+        "shared"
+    ]
+    none = run("groups", "clasic")
+    assert (none.exit_code, none.stderr) == (
+        0,
+        "groupwright groups: none of 7 groups matches, did you mean 'classic'?\n",
+    )
+
+
+# --- One group
+
+
+@pytest.mark.parametrize("group", [*MEMBERS, "empty", "shared", "flow"])
+def test_a_group_is_described(kafka: LocalKafka, run: Run, group: str) -> None:
+    found = document(run("describe", group, "-o", "json"), "describe")
+
+    assert (found["group"], found["type"]) == (group, TYPES.get(group, "classic"))
+    located = document(run("locate", group, "-o", "json"), "locate")[0]
+    coordinator = found["coordinator"]
+    assert (located["partition"], located["broker"], located["port"]) == (
+        coordinator["offsets_partition"],
+        coordinator["broker"],
+        coordinator["port"],
+    )
+    assert f"{coordinator['host']}:{coordinator['port']}" == kafka.bootstrap_servers
+    assigned = [number for member in found["members"] for number in member["assigned"].get("orders", [])]
+    assert sorted(assigned) == ([] if group == "empty" else list(range(PARTITIONS)))
+    assert all(member["host"] == "127.0.0.1" for member in found["members"])
+    wanted = [settings.get("group.instance.id") for settings in MEMBERS.get(group, ())]
+    if wanted:
+        assert sorted(map(str, wanted)) == sorted(str(each["instance_id"]) for each in found["members"])
+        assert [each["rack"] for each in found["members"]] == [
+            settings.get("client.rack") for settings in MEMBERS[group]
+        ]
+    odd = ["The group has no members: nobody consumes."] if group == "empty" else []
+    assert found["odd"] == odd
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_description_fits_the_terminal(run: Run, width: int) -> None:
+    for group in (*MEMBERS, "shared", "flow"):
+        lines = run("describe", group, COLUMNS=str(width)).stdout.splitlines()
+        assert max(map(len, lines)) <= width
+        assert f"group        {group}" in lines
+        assert "subscribes   orders" in lines
+        (header,) = [line for line in lines if line.startswith("MEMBER ")]
+        assert header.split()[-1] == "ASSIGNED"
+        row = lines[lines.index(header) + 1]
+        assert row.split()[0] in {"one", "two", "i-a", "rdkafka"} or group == "flow"
+        assert "orders 0-" in row
+    empty = run("describe", "empty", COLUMNS=str(width)).stdout
+    assert empty.startswith("! The group has no members: nobody consumes.\n")
+
+
+def test_lag_in_messages_and_seconds_by_partition_with_its_member(run: Run) -> None:
+    rows = document(run("lag", "classic", "empty", "--by", "partition", "-o", "json"), "lag")
+
+    assert [(row["group"], row["partition"]) for row in rows] == [
+        (group, number) for group in ("classic", "empty") for number in range(PARTITIONS)
+    ]
+    assert all(row["messages"] == MESSAGES - COMMITTED and row["seconds"] > 0 for row in rows)
+    assert [row["member"] for row in rows] == ["one", "one", "two", "two", None, None, None, None]
+    by_group = {row["group"]: row["messages"] for row in document(run("lag", "-o", "json"), "lag")}
+    assert by_group == {
+        **dict.fromkeys([*MEMBERS, "empty"], PARTITIONS * (MESSAGES - COMMITTED)),
+        "shared": None,
+        "flow": None,
+    }
+
+
+# --- What is wrong
+
+
+@pytest.mark.parametrize("command", ["describe", "lag"])
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        ("clasic", "there is no group 'clasic', did you mean 'classic'?"),
+        ("gone", "there is no group 'gone', or these credentials may not describe it. "),
+    ],
+)
+def test_wrong_names_are_not_found(run: Run, command: str, group: str, said: str) -> None:
+    result = run(command, group)
+
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert result.stderr.startswith(f"groupwright {command}: {said}")
+
+
+@pytest.mark.parametrize("command", [("groups",), ("describe", "a"), ("lag",), ("locate", "a")])
+def test_no_broker_is_said(run: Run, command: tuple[str, ...]) -> None:
+    result = run(*command, "--bootstrap-servers", "127.0.0.1:1", "--timeout", "1")
+
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == (
+        f"groupwright {command[0]}: cannot query the cluster at 127.0.0.1:1: 127.0.0.1:1 cannot be reached: "
+        "111 ECONNREFUSED. Check bootstrap.servers, and that a broker runs there\n"
+    )
+
+
+def test_a_secured_cluster_shows_what_the_credentials_allow(
+    kafka: LocalKafka, run: Run, tmp_path: Path
+) -> None:
+    rights = [
+        AclBinding(
+            *(kind, name, ResourcePatternType.LITERAL, "User:alice", "*", operation, AclPermissionType.ALLOW)
+        )
+        for kind, name, operation in (
+            (ResourceType.GROUP, "classic", AclOperation.DESCRIBE),
+            (ResourceType.TOPIC, "orders", AclOperation.DESCRIBE),
+            (ResourceType.GROUP, "static", AclOperation.DELETE),  # so that others may not
+        )
+    ]
+    for made in kafka.admin().create_acls(rights).values():
+        made.result(PATIENCE)
+    config = tmp_path / "client.json"
+    settings = kafka.secure_config(Listener.SASL_SSL, user="alice")
+    config.write_text(json.dumps(settings))
+    alice = {"GROUPWRIGHT_CONFIG": str(config), "GROUPWRIGHT_BOOTSTRAP_SERVERS": ""}
+
+    found = document(run("describe", "classic", "-o", "json", **alice), "describe")
+    assert (len(found["members"]), found["lag"]) == (2, PARTITIONS * (MESSAGES - COMMITTED))
+    listed = document(run("groups", "-o", "json", **alice), "groups")
+    assert "classic" in {row["group"] for row in listed}
+    assert "static" not in {row["group"] for row in listed}
+    for command in ("describe", "lag"):
+        forbidden = run(command, "static", **alice)
+        assert (forbidden.exit_code, forbidden.stdout) == (5, "")
+        assert "these credentials may not access the group 'static': " in forbidden.stderr
+
+    config.write_text(json.dumps({**settings, "sasl.password": "wrong"}))
+    wrong = run("groups", **alice)
+    assert (wrong.exit_code, wrong.stdout) == (3, "")
+    assert wrong.stderr.endswith("Correct the security settings\n")
+
+
+# --- Terminals and shells
+
+
+def test_colours_are_for_terminals_alone(kafka: LocalKafka, groupwright: Callable[..., Any]) -> None:
+    arguments = ("describe", "empty", "--bootstrap-servers", kafka.bootstrap_servers)
+
+    assert "\x1b[" not in groupwright(*arguments).stdout
+    for environment, has_colours in (({}, True), ({"NO_COLOR": "1"}, False)):
+        assert ("\x1b[33m" in on_terminal(*arguments, **environment)) is has_colours
+
+
+def on_terminal(*arguments: str, **environment: str) -> str:
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "groupwright.cli", *arguments]
+    unset = ("CI", "NO_COLOR", "FORCE_COLOR")
+    base = {name: value for name, value in os.environ.items() if name not in unset}
+    with os.fdopen(parent, "rb", buffering=0) as terminal:
+        done = subprocess.run(
+            command, env={**base, "TERM": "xterm", **environment}, stdout=child, timeout=PATIENCE, check=True
+        )
+        os.close(child)
+        assert done.returncode == 0
+        return terminal.read(1 << 16).decode()
+
+
+def test_a_shell_completes_the_names_of_groups(kafka: LocalKafka, groupwright: Callable[..., Any]) -> None:
+    def completed(line: str) -> list[str]:
+        words = line.split(" ")
+        result = groupwright(
+            COMP_WORDS=line,
+            COMP_CWORD=str(len(words) - 1),
+            _GROUPWRIGHT_COMPLETE="complete_bash",
+            GROUPWRIGHT_BOOTSTRAP_SERVERS="127.0.0.1:1",
+        )
+        return result.stdout.split()
+
+    servers = f"--bootstrap-servers {kafka.bootstrap_servers}"
+    assert completed(f"groupwright describe {servers} s") == ["shared", "static"]
+    assert completed(f"groupwright lag {servers} static s") == ["shared"]
+    assert completed("groupwright describe s") == []
