@@ -313,7 +313,7 @@ def test_a_shell_completes_the_names_of_groups(kafka: LocalKafka, groupwright: C
             _GROUPWRIGHT_COMPLETE="complete_bash",
             GROUPWRIGHT_BOOTSTRAP_SERVERS="127.0.0.1:1",
         )
-        return result.stdout.split()
+        return str(result.stdout).split()
 
     servers = f"--bootstrap-servers {kafka.bootstrap_servers}"
     assert completed(f"groupwright describe {servers} s") == ["shared", "static"]

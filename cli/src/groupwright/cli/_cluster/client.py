@@ -17,12 +17,15 @@ from groupwright.cli._cluster.model import (
     TopicMetadata,
     TopicPartition,
 )
-from groupwright.cli._cluster.responses import (
+from groupwright.cli._cluster.requests import (
     FORBIDDEN,
     WithGroup,
+    describe_share_offsets,
     forbidden,
     list_offsets,
     listed_group,
+    offset_commit,
+    offset_delete,
     open_transaction,
     reason_of,
     topic_metadata,
@@ -210,29 +213,32 @@ class Cluster:
             for id_, (answer, _) in rows.items()
         }
 
+    def share_offsets(self, ids: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """Return the start offsets of share groups: all messages before them are processed (KIP-932).
+
+        Brokers that do not know the request tell none.
+        """
+        try:
+            rows = self._ask_coordinators(ids, describe_share_offsets, lambda response: response.groups)
+        except ClusterConnectionError as error:
+            if error.is_refused:
+                return {id_: {} for id_ in ids}
+            raise self._unreachable(error) from None
+        return {
+            id_: {
+                (topic.topic_name, row.partition_index): CommittedOffset(row.start_offset)
+                for topic in answer.topics or ()
+                for row in topic.partitions
+                if not row.error_code and row.start_offset >= 0
+            }
+            for id_, (answer, _) in rows.items()
+        }
+
     def commit(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, str | None]:
         """Commit offsets of a group that has no members; return the error of each partition, or None."""
-        topic = kafka.OffsetCommitRequest.OffsetCommitRequestTopic
-        by_topic: dict[str, list[Any]] = defaultdict(list)
-        for (name, partition), offset in offsets.items():
-            by_topic[name].append(
-                topic.OffsetCommitRequestPartition(
-                    partition_index=partition,
-                    committed_offset=offset.offset,
-                    committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
-                    committed_metadata=offset.metadata,
-                )
-            )
-        request = kafka.OffsetCommitRequest(
-            group_id=group,
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
-            max_version=8,  # later versions need topic ids
-        )
-        return self._by_partition(group, request)
+        return self._by_partition(group, offset_commit(group, offsets))
 
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
@@ -241,14 +247,7 @@ class Cluster:
 
         The broker refuses a partition of a topic that the group's members subscribe to.
         """
-        topic = kafka.OffsetDeleteRequest.OffsetDeleteRequestTopic
-        by_topic: dict[str, list[Any]] = defaultdict(list)
-        for name, partition in partitions:
-            by_topic[name].append(topic.OffsetDeleteRequestPartition(partition_index=partition))
-        request = kafka.OffsetDeleteRequest(
-            group_id=group, topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()]
-        )
-        return self._by_partition(group, request)
+        return self._by_partition(group, offset_delete(group, partitions))
 
     def delete_group(self, group: str) -> None:
         """Delete a group that has no members, with its offsets."""

@@ -29,6 +29,12 @@ with warnings.catch_warnings():
     class ConsumerGroupDescribeResponse(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
         """Response to `ConsumerGroupDescribeRequest`."""
 
+    class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
+        """Fetch the offsets of share groups (KIP-932)."""
+
+    class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
+        """Response to `DescribeShareGroupOffsetsRequest`."""
+
     class ShareGroupDescribeRequest(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
         """Describe share groups (KIP-932)."""
 
@@ -47,6 +53,7 @@ __all__ = [
     "DeleteGroupsRequest",
     "DescribeConfigsRequest",
     "DescribeGroupsRequest",
+    "DescribeShareGroupOffsetsRequest",
     "DescribeTransactionsRequest",
     "FindCoordinatorRequest",
     "ListGroupsRequest",

@@ -1,4 +1,4 @@
-"""Responses as the model's objects, errors in words, and requests with more than a line."""
+"""Requests to brokers, their responses as the model's objects, and their errors in words."""
 
 import re
 from collections import defaultdict
@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 
 from groupwright.cli._cluster import kafka_python as kafka
 from groupwright.cli._cluster.model import (
+    CommittedOffset,
     GroupType,
     ListedGroup,
     OpenTransaction,
@@ -44,6 +45,7 @@ class WithGroup:
 
 
 def listed_group(row: Any, broker: int) -> ListedGroup:
+    """Return a group in a response to ListGroups."""
     kind = (row.group_type or "").lower()
     return ListedGroup(
         id=row.group_id,
@@ -55,6 +57,7 @@ def listed_group(row: Any, broker: int) -> ListedGroup:
 
 
 def topic_metadata(row: Any, racks: Mapping[int, str]) -> TopicMetadata:
+    """Return a topic in a response to Metadata."""
     rows = sorted(row.partitions, key=lambda each: each.partition_index)
     return TopicMetadata(
         name=row.name,
@@ -66,6 +69,7 @@ def topic_metadata(row: Any, racks: Mapping[int, str]) -> TopicMetadata:
 
 
 def open_transaction(row: Any) -> OpenTransaction:
+    """Return a transaction in a response to DescribeTransactions."""
     return OpenTransaction(
         transactional_id=row.transactional_id,
         state=row.transaction_state,
@@ -75,7 +79,47 @@ def open_transaction(row: Any) -> OpenTransaction:
     )
 
 
+def offset_commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Any:
+    """Return the request that commits offsets of a group without members."""
+    topic = kafka.OffsetCommitRequest.OffsetCommitRequestTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for (name, partition), offset in offsets.items():
+        by_topic[name].append(
+            topic.OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+        )
+    return kafka.OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
+        max_version=8,  # later versions need topic ids
+    )
+
+
+def offset_delete(group: str, partitions: Iterable[TopicPartition]) -> Any:
+    """Return the request that deletes committed offsets."""
+    topic = kafka.OffsetDeleteRequest.OffsetDeleteRequestTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for name, partition in partitions:
+        by_topic[name].append(topic.OffsetDeleteRequestPartition(partition_index=partition))
+    return kafka.OffsetDeleteRequest(
+        group_id=group, topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()]
+    )
+
+
+def describe_share_offsets(groups: Iterable[str]) -> Any:
+    """Return the request for all start offsets of share groups."""
+    group = kafka.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    return kafka.DescribeShareGroupOffsetsRequest(groups=[group(group_id=id_, topics=None) for id_ in groups])
+
+
 def list_offsets(partitions: Iterable[TopicPartition], timestamp: int, *, read_committed: bool) -> Any:
+    """Return the request for offsets of logs; see `Cluster.offsets`."""
     topic = kafka.ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for name, partition in partitions:
@@ -100,4 +144,5 @@ def words(code: int) -> str:
 
 
 def forbidden(what: str, code: int) -> CommandError:
+    """Return the error of missing rights."""
     return CommandError(f"these credentials may not access {what}: {words(code)}", ExitStatus.FORBIDDEN)
