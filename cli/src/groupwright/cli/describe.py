@@ -36,9 +36,9 @@ PARTITION_COLUMNS = (
 _NAME = Column("name", "MEMBER")
 _HOST = Column("host", "HOST")
 _OPTIONAL_COLUMNS = (
-    Column("client_id", "CLIENT ID"),
+    Column("client_id", "CLIENT ID", is_optional=True),
     Column("rack", "RACK"),
-    Column("version", "VERSION", is_number=True),
+    Column("version", "VERSION", is_number=True, is_optional=True),
     Column("epoch", "EPOCH", is_number=True),
     Column("subscription", "SUBSCRIBES TO"),
 )
@@ -235,7 +235,7 @@ def _print(lag: "GroupLag", odd: Sequence[str], offsets_partitions: int | None) 
         rows = _member_rows(lag)
         optional = [each for each in _OPTIONAL_COLUMNS if any(row[each.key] is not None for row in rows)]
         out.print()
-        out.print(table(rows, [_NAME, _HOST, *optional, _LAG, _ASSIGNED]))
+        out.print(table(rows, [_NAME, _HOST, *optional, _LAG, _ASSIGNED], out.width))
     if lag.partitions:
         out.print()
-        out.print(table(partition_rows(lag), PARTITION_COLUMNS))
+        out.print(table(partition_rows(lag), PARTITION_COLUMNS, out.width))

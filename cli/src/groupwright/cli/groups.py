@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("group", "GROUP"),
-    Column("type", "TYPE"),
+    Column("type", "TYPE", is_optional=True),
     Column("state", "STATE"),
     Column("assignor", "ASSIGNOR"),
     Column("members", "MEMBERS", is_number=True),
-    Column("partitions", "PARTITIONS", is_number=True),
+    Column("partitions", "PARTITIONS", is_number=True, is_optional=True),
     Column("lag", "LAG", is_number=True),
-    Column("coordinator", "COORDINATOR", is_number=True),
+    Column("coordinator", "COORDINATOR", is_number=True, is_optional=True),
 )
 
 _TYPES = ("classic", "consumer", "share", "streams")
