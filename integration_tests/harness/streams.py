@@ -1,9 +1,8 @@
 """Members of streams groups (KIP-1071), which only Java's Kafka Streams has: their heartbeats, by hand."""
 
 import uuid
+import warnings
 from typing import Any
-
-from kafka.protocol.api_message import ApiMessage
 
 from groupwright.consumer.cluster import ClusterConnection
 from harness import messages
@@ -17,12 +16,15 @@ _SOURCES = (
 """Parts of a subtopology that a test has no use for."""
 
 
-class StreamsGroupHeartbeatRequest(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
-    """Join a streams group, or stay in it."""
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
+    from kafka.protocol.api_message import ApiMessage
 
+    class StreamsGroupHeartbeatRequest(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
+        """Join a streams group, or stay in it."""
 
-class StreamsGroupHeartbeatResponse(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
-    """Response to `StreamsGroupHeartbeatRequest`."""
+    class StreamsGroupHeartbeatResponse(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
+        """Response to `StreamsGroupHeartbeatRequest`."""
 
 
 def join_streams_group(bootstrap_servers: str, group: str, topic: str) -> None:
