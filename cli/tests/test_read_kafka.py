@@ -104,7 +104,7 @@ def run(kafka: LocalKafka) -> Run:
     """Run a command in this process, without a terminal."""
 
     def run(*arguments: str, **environment: str) -> Result:
-        given = {"GROUPWRIGHT_BOOTSTRAP_SERVERS": kafka.bootstrap_servers, **environment}
+        given = {"GROUPWRIGHT_BOOTSTRAP_SERVERS": kafka.bootstrap_servers, "COLUMNS": "200", **environment}
         return CliRunner().invoke(app, arguments, env=given)
 
     return run
