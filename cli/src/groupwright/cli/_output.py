@@ -124,6 +124,11 @@ def few(names: Iterable[str]) -> str:
     return shown if len(listed) <= _SHOWN else f"{shown} and {len(listed) - _SHOWN} more"
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a number with a noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def print_json(document: object) -> None:
     """Print a document as JSON."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -206,7 +206,7 @@ def _member_rows(lag: "GroupLag") -> list[dict[str, Any]]:
             "lag": lags.get(member.id),
             "assigned": by_topic(member.assigned),
         }
-        for member in lag.group.members
+        for member in sorted(lag.group.members, key=lambda member: names[member.id])
     ]
 
 

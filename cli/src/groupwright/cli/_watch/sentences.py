@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from groupwright.cli._output import by_topic
+from groupwright.cli._output import by_topic, plural
 from groupwright.cli._watch.events import (
     Answered,
     AnswerMissing,
@@ -155,8 +155,3 @@ def span(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02d} min"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a number with a noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -9,7 +9,7 @@ import typer
 from groupwright.cli._completion import GroupName
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Output, OutputFormat, print_json, print_rows
+from groupwright.cli._output import Output, OutputFormat, plural, print_json, print_rows
 from groupwright.cli._suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _export(path: Path, plan: "list[PlannedPartition]") -> None:
 
     found = {each.key: each.committed for each in plan if each.committed is not None}
     write_offsets(path, found)
-    _say(f"{path} has the offsets of {len(found)} partitions, as they were before")
+    _say(f"{path} has the offsets of {plural(len(found), 'partition')}, as they were before")
 
 
 # --- What is written --------------------------------------------------------------------------------
@@ -223,9 +223,7 @@ def _execute(
     _print_made(group, action, made, output, is_executed=True)
     if not result.failures:
         verb = "deleted" if action is view.Action.DELETE else "written"
-        _say(
-            f"{len(changes)} offsets were {verb} and read back, {len(plan) - len(changes)} stay as they were"
-        )
+        _say(f"{plural(len(changes), 'offset')} {verb} and read back, {len(plan) - len(changes)} unchanged")
         raise typer.Exit
     _say_each([f"{each.name}: {result.failures[each.key]}" for each in plan if each.key in result.failures])
     joined = cluster.describe([group.id])[group.id]
