@@ -278,8 +278,13 @@ def test_a_secured_cluster_shows_what_the_credentials_allow(
 ) -> None:
     """The group `static` belongs to another user; groups without rights belong to all."""
     right = AclBinding(
-        *(ResourceType.GROUP, "static", ResourcePatternType.LITERAL),
-        *("User:bob", "*", AclOperation.READ, AclPermissionType.ALLOW),
+        ResourceType.GROUP,
+        "static",
+        ResourcePatternType.LITERAL,
+        "User:bob",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.ALLOW,
     )
     kafka.admin().create_acls([right])[right].result(PATIENCE)
     config = tmp_path / "client.json"
@@ -289,10 +294,10 @@ def test_a_secured_cluster_shows_what_the_credentials_allow(
 
     found = document(run("describe", "classic", "-o", "json", **alice), "describe")
     assert (len(found["members"]), found["lag"]) == (2, PARTITIONS * (MESSAGES - COMMITTED))
-    for command in (("groups",), ("lag", "--no-seconds")):
-        partly = run(*command, "-o", "json", **alice)
+    for name, *options in (["groups"], ["lag", "--no-seconds"]):
+        partly = run(name, *options, "-o", "json", **alice)
         assert partly.exit_code == 7
-        assert partly.stderr == f"groupwright {command[0]}: these credentials may not describe static\n"
+        assert partly.stderr == f"groupwright {name}: these credentials may not describe static\n"
         assert "classic" in {row["group"] for row in json.loads(partly.stdout)}
     for command in ("describe", "lag"):
         forbidden = run(command, "static", **alice)
