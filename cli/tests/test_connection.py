@@ -136,3 +136,17 @@ def test_the_option_overrides_the_file_and_one_of_them_is_needed(tmp_path: Path)
     assert connection_settings("b:2", path) == {"bootstrap.servers": "b:2", "client.id": "mine"}
     with pytest.raises(CommandError, match="no broker is set"):
         connection_settings(None, None)
+
+
+def test_a_misspelt_setting_is_refused_and_those_of_java_alone_are_not(tmp_path: Path) -> None:
+    path = written(tmp_path, "bootstrap.servers=a:1\nsecurty.protocol=SSL\n")
+    with pytest.raises(CommandError, match=r"'securty\.protocol', did you mean 'security\.protocol'\?"):
+        connection_settings(None, path)
+
+    written(tmp_path, "bootstrap.servers=a:1\ndefault.api.timeout.ms=60000\nmax.poll.records=5\n")
+    assert connection_settings(None, path)["bootstrap.servers"] == "a:1"
+
+
+def test_a_file_that_is_not_there_is_said_once(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"^\S+/none\.json cannot be read: No such file or directory$"):
+        read_settings(tmp_path / "none.json")

@@ -190,14 +190,15 @@ def test_an_assignor_of_ones_own_on_a_secured_cluster(
         config.write_text(json.dumps(kafka.secure_config(Listener.SASL_SSL, user="alice")))
         demo = start_demo(
             *("--config", str(config), "--assignor", "in_turn:InTurn", "--pause", "0"),
-            *("--messages-per-second", "1000"),
+            *("--messages-per-second", "1000", "--output", "json"),
         )
         assert demo.exit_status() == 0, demo.output + demo.errors
         assert demo.survivors() == []
-        result = summary(demo.output)
-        assert (result["lost"], "unexplained" in result) == ("0", False)
-        assert result["partitions"].endswith("; 0 kept")  # it is eager
-        name = re.findall(r"the topic is (groupwright-demo-\w+)", demo.output)[0]
+        result = json.loads(demo.output)
+        assert (result["passed"], result["messages"]["lost"]) == (True, 0)
+        assert result["partitions"]["kept"] == 0  # it is eager
+        assert len(result["changes"]) == 4
+        name = re.findall(r"the topic is (groupwright-demo-\w+)", demo.errors)[0]
         admin = kafka.admin()
         assert name not in admin.list_topics(timeout=PATIENCE).topics
         with pytest.raises(KafkaException, match="GROUP_ID_NOT_FOUND"):

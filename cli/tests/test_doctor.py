@@ -25,8 +25,8 @@ GOOD = (
 )
 
 
-def doctor(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["doctor", *arguments])
+def doctor(*arguments: str, width: int = 200) -> Result:
+    return CliRunner().invoke(app, ["doctor", *arguments], env={"COLUMNS": str(width)})
 
 
 def rules(result: Result) -> list[str]:
@@ -171,10 +171,8 @@ def test_csv_has_the_findings_and_the_rest_on_standard_error() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_lines_fit_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-
-    lines = doctor("session.timeout.ms=1000", "bad.key=1").stdout.splitlines()
+def test_lines_fit_the_terminal(width: int) -> None:
+    lines = doctor("session.timeout.ms=1000", "bad.key=1", width=width).stdout.splitlines()
 
     assert width - 20 < max(map(len, lines)) <= width
     assert not any(line.endswith(" ") for line in lines)

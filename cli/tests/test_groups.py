@@ -4,7 +4,7 @@ import pytest
 
 from groupwright.cli._cluster.model import GroupType, ListedGroup
 from groupwright.cli._exit import CommandError, ExitStatus
-from groupwright.cli._output import few
+from groupwright.cli._output import OutputFormat, few, print_rows
 from groupwright.cli.groups import COLUMNS, Order, check_known, none_chosen, select, sorted_rows
 from harness.described_groups import group, lag_of, listed, member, partition
 
@@ -126,3 +126,25 @@ def test_rows_are_sorted_and_unknown_numbers_come_last(order: Order, names: list
 def test_few_names_are_the_first_and_the_number_of_the_others() -> None:
     assert few("abcde") == "a, b, c, d, e"
     assert few("abcdefg") == "a, b, c, d, e and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("width", "left_out"),
+    [
+        (200, set()),
+        (80, {"COORDINATOR"}),
+        (70, {"COORDINATOR", "PARTITIONS"}),
+        (60, {"COORDINATOR", "PARTITIONS", "TYPE"}),
+    ],
+)
+def test_a_narrow_terminal_has_fewer_columns_and_whole_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int, left_out: set[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    row = {"group": "billing-production", "type": "classic", "state": "Stable", "assignor": "range"}
+    numbers = {"members": 12, "partitions": 144, "lag": 1234567, "coordinator": 3}
+    print_rows([row | numbers], COLUMNS, OutputFormat.TABLE)
+
+    header, line = capsys.readouterr().out.splitlines()
+    assert set(header.split()) == {column.header for column in COLUMNS} - left_out
+    assert line.split()[0] == "billing-production"

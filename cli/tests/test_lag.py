@@ -58,17 +58,24 @@ def test_lag_of_a_partition(
         (
             By.PARTITION,
             [
-                ("billing", "orders", 0, 70, 5.0),
-                ("billing", "orders", 1, 60, 60.0),
-                ("billing", "payments", 0, 0, 0.0),
-                ("billing", "gone", 0, None, None),
-                ("billing", "payments", 1, None, None),
+                ("billing", "orders", 0, 70, 5.0, None),
+                ("billing", "orders", 1, 60, 60.0, None),
+                ("billing", "payments", 0, 0, 0.0, None),
+                ("billing", "gone", 0, None, None, None),
+                ("billing", "payments", 1, None, None, None),
             ],
         ),
     ],
 )
 def test_messages_are_summed_and_the_oldest_message_counts(by: By, expected: list[tuple[Any, ...]]) -> None:
     assert [tuple(row.values()) for row in rows([BILLING], TIMES, NOW, by)] == expected
+
+
+def test_a_partition_has_the_member_that_is_assigned_it() -> None:
+    owner = member(client_id="worker")
+    of = lag_of(group(owner), partition(owner=owner), partition("orders", 1))
+
+    assert [row["member"] for row in rows([of], {}, NOW, By.PARTITION)] == ["worker", None]
 
 
 def test_without_times_only_partitions_without_lag_have_seconds() -> None:

@@ -58,8 +58,8 @@ def test_without_a_broker_json_and_csv_have_all_columns(groupwright: Run) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing argument 'GROUP...'"),
-        (["billing", "--partitions", "0"], "Invalid value for '--partitions'"),
+        ([], "Missing argument 'GROUP'"),
+        (["billing", "--partitions", "0"], "Input should be greater than or equal to 1"),
         (["billing"], "no broker is set: pass --bootstrap-servers HOST:PORT or --config FILE"),
     ],
 )

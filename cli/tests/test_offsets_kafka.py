@@ -235,7 +235,7 @@ def test_each_target_is_written(
     assert {row["outcome"] for row in found["partitions"]} == {"done"}
     assert [row["after"] for row in found["partitions"]] == after
     assert committed(kafka, group) == dict(enumerate(after))
-    assert said(result) == ["3 offsets were written and read back, 0 stay as they were"]
+    assert said(result) == ["3 offsets written and read back, 0 unchanged"]
 
 
 def test_what_was_written_is_read_back_by_kafkas_tool_and_undone_by_the_export(
@@ -257,7 +257,7 @@ def test_what_was_written_is_read_back_by_kafkas_tool_and_undone_by_the_export(
     assert written.returncode == 0
     assert said(written) == [
         f"{before} has the offsets of 2 partitions, as they were before",
-        "2 offsets were written and read back, 0 stay as they were",
+        "2 offsets written and read back, 0 unchanged",
     ]
     # Kafka's tool reads what was written.
     export = ("--reset-offsets", "--group", group, "--all-topics", "--to-current", "--export")
@@ -273,7 +273,7 @@ def test_what_was_written_is_read_back_by_kafkas_tool_and_undone_by_the_export(
     imported = offsets(group, "--reset-to", f"file:{path}", "--execute")
     assert (imported.returncode, said(imported)) == (
         0,
-        ["2 offsets were written and read back, 1 stay as they were"],
+        ["2 offsets written and read back, 1 unchanged"],
     )
     assert committed(kafka, group) == {0: 50, 1: 17, 2: 50}
 
@@ -396,7 +396,7 @@ def test_a_group_whose_members_left_is_reset_and_its_offsets_deleted(
     deletion = offsets(group, "--delete", "--topic", "orders:1-2", "-o", "json", "--execute")
     assert deletion.returncode == 0, deletion.stderr
     assert [row["outcome"] for row in document(deletion)["partitions"]] == ["done", "unchanged"]
-    assert said(deletion) == ["1 offsets were deleted and read back, 1 stay as they were"]
+    assert said(deletion) == ["1 offset deleted and read back, 1 unchanged"]
     assert committed(kafka, group) == {0: 0}
 
 

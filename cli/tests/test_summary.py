@@ -1,7 +1,13 @@
 """The summary in words, and what makes it a failure."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from groupwright.cli.demo import summary as module
 from groupwright.cli.demo.summary import Change, summarize
 from groupwright.cli.demo.view_model import MemberRow
 from groupwright.testing.groups import Rebalanced, Redelivery, Report, Revoked, Span
@@ -69,3 +75,15 @@ def test_two_owners_at_a_time_fail() -> None:
     summary = summarize(members(), CHANGES, replace(IN_ORDER, conflicts=("a and b",), strays=("c",)))
     assert not summary.passed
     assert dict(summary.lines())["conflicts"] == "2 (a and b; c)"
+
+
+@pytest.mark.parametrize("seconds", [True, False])
+def test_the_document_follows_the_schema(*, seconds: bool) -> None:
+    schema = Path(module.__file__).parents[1] / "_schemas" / "demo.schema.json"
+    lost = replace(IN_ORDER, lost=(Span("t", 0, 10, 30),))
+    found = summarize(members() if seconds else [], CHANGES, lost).document()
+
+    jsonschema.validate(found, json.loads(schema.read_text(encoding="utf-8")))
+    assert (found["passed"], found["messages"]["lost"], found["partitions"]["moved"]) == (False, 20, 4)
+    assert found["rebalances"]["max_seconds"] == (0.6 if seconds else None)
+    assert found["changes"][1] == {"step": "one is killed", "seconds": 6.2, "generation": 2, "moved": 4}

@@ -1,9 +1,11 @@
 """`groupwright watch` without a broker: looks in, events, pictures and frames out."""
 
+import csv
 import io
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from groupwright.cli._watch.events import (
     Rebalanced,
     StateChanged,
 )
-from groupwright.cli._watch.reporters import Lines, line
+from groupwright.cli._watch.reporters import CSV_HEADER, Lines, csv_line, line
 from groupwright.cli._watch.sentences import sentence, span
 from groupwright.cli._watch.view import frame
 from groupwright.cli._watch.watched_group import Picture, WatchedGroup
@@ -348,6 +350,30 @@ def test_a_partition_without_progress_is_named_through_rebalances_with_its_owner
     assert sentence(event).endswith("; no progress of orders-0 at 40 for 20 s (a)")
 
 
+def test_a_member_that_leaves_after_no_progress_is_told_with_the_place_and_the_cause() -> None:
+    stuck = [group(member("a", 0), member("b", 1), committed={0: 40, 1: each * 2}) for each in range(20)]
+    _, events = watched(*stuck, group(member("a", 0, 1), committed={0: 40, 1: 40}))
+    assert sentence(events[-1][0]) == "b left"  # it made progress
+
+    _, events = watched(*stuck, group(member("b", 0, 1), committed={0: 40, 1: 40}))
+    left, rebalanced = events[-1][:2]
+    cause = "a left after no progress of orders-0 at 40 for 20 s: it died, or exceeded max.poll.interval.ms"
+    assert sentence(left) == cause
+    assert sentence(rebalanced).startswith(f"rebalance: between two looks, Stable; {cause}; 1 partition")
+    for event in (left, rebalanced):
+        found = document("billing", event)
+        jsonschema.validate(found, SCHEMA)
+        assert [(each["partition"], each["member"]) for each in found["stalled"]] == [(0, "a")]
+
+
+def test_a_row_of_csv_has_time_kind_and_text() -> None:
+    _, events = watched(group(member("a", 0)), group(member("a", 0), member("b, c", 1)))
+    rows = list(csv.reader(map(csv_line("billing"), chain(*events))))
+
+    assert all(len(row) == len(CSV_HEADER.split(",")) for row in rows)
+    assert rows[1][1:] == ["joined", "billing", "b, c joined from 10.0.0.1"]
+
+
 def test_the_lag_is_told_every_so_often() -> None:
     watching = WatchedGroup(lag_seconds=5)
     kinds = [
@@ -633,15 +659,6 @@ def leaves(kind: type[Event]) -> list[type[Event]]:
     return [
         each for some in kind.__subclasses__() for each in (leaves(some) or [some]) if hasattr(each, "kind")
     ]
-
-
-def test_csv_is_refused(groupwright: Callable[..., Any]) -> None:
-    result = groupwright("watch", "billing", "--output", "csv", "--bootstrap-servers", "127.0.0.1:1")
-
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith(
-        "groupwright watch: events have different fields, which CSV has no rows for"
-    )
 
 
 def test_no_broker_is_said(groupwright: Callable[..., Any]) -> None:

@@ -171,8 +171,11 @@ def test_members_of_a_cooperative_and_of_an_eager_group_get_ways_that_work() -> 
 def test_what_is_measured_is_held_against_the_configuration() -> None:
     slow = on_configuration(GOOD, Measured(longest_processing=200.0))
     assert rules(slow) == ["max-poll-interval"]
+    assert slow[0].consequence.startswith("If processing gets slower, the member leaves")
     assert "Set max.poll.interval.ms to 600000" in slow[0].change
     assert on_configuration(GOOD, Measured(longest_processing=100.0)) == []
+    (too_slow,) = on_configuration(GOOD, Measured(longest_processing=300.0))
+    assert too_slow.consequence.startswith("Then the member leaves the group")
 
     assert rules(on_configuration(GOOD, Measured(restarts_often=True))) == ["static-membership"]
     assert on_configuration({**GOOD, "group.instance.id": "a"}, Measured(restarts_often=True)) == []

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._suggest import SPELLING, did_you_mean
 
 _JAAS = "sasl.jaas.config"
 
@@ -22,6 +23,7 @@ BootstrapServers = Annotated[
     typer.Option(
         metavar="HOST:PORT,...",
         envvar="GROUPWRIGHT_BOOTSTRAP_SERVERS",
+        show_envvar=False,  # the name is too long for the table of options
         help="Brokers to connect to first; overrides the file's.",
         show_default=False,
     ),
@@ -32,6 +34,7 @@ ConfigFile = Annotated[
         "--config",
         metavar="FILE",
         envvar="GROUPWRIGHT_CONFIG",
+        show_envvar=False,  # as above
         help="Settings of the client, such as security: .properties (Java's too), .json or .toml.",
         show_default=False,
     ),
@@ -45,9 +48,11 @@ def connection_settings(bootstrap_servers: str | None, config: Path | None) -> d
     """Return the settings of the options `BootstrapServers` and `ConfigFile`.
 
     Raises:
-        CommandError: No bootstrap servers are set, or the file cannot be read.
+        CommandError: No bootstrap servers are set, the file cannot be read, or a setting in it is misspelt.
+            Settings that only other clients know, such as Java's, are no error.
     """
     settings = read_settings(config) if config is not None else {}
+    _check_spelling(config, settings)
     if bootstrap_servers:
         settings["bootstrap.servers"] = bootstrap_servers
     if not settings.get("bootstrap.servers"):
@@ -57,6 +62,15 @@ def connection_settings(bootstrap_servers: str | None, config: Path | None) -> d
             ExitStatus.USAGE,
         )
     return settings
+
+
+def _check_spelling(path: Path | None, settings: Mapping[str, Any]) -> None:
+    from groupwright.consumer.configuration import known_properties  # noqa: PLC0415 - `groupwright --help` needs none
+
+    known = known_properties() if settings else frozenset()
+    for key in settings:
+        if key not in known and (hint := did_you_mean(key, known, SPELLING)):
+            raise CommandError(f"{path}: there is no setting {key!r}{hint}", ExitStatus.USAGE)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -75,7 +89,8 @@ def read_settings(path: Path) -> dict[str, Any]:
             case _:
                 loaded = _properties(text)
     except (OSError, ValueError) as error:
-        raise CommandError(f"{path} cannot be read: {error}", ExitStatus.USAGE) from None
+        reason = getattr(error, "strerror", None) or error
+        raise CommandError(f"{path} cannot be read: {reason}", ExitStatus.USAGE) from None
     if not isinstance(loaded, dict):
         raise CommandError(f"{path} has no settings: write an object of keys and values", ExitStatus.USAGE)
     try:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _SHOWN = 5
+_GAP = 2  # columns between those of a table
 _UNLIMITED = 100_000  # columns; a pipe has no width, and a cut line is of no use to the program that reads it
 
 
@@ -38,11 +39,13 @@ class Column:
         key: Key of the value in a row, and the name of the column in CSV and JSON.
         header: Header in a table for people.
         is_number: Whether the column is aligned to the right.
+        is_optional: Whether a table leaves the column out where it is too wide for the terminal.
     """
 
     key: str
     header: str
     is_number: bool = False
+    is_optional: bool = False
 
 
 def console(*, stderr: bool = False) -> "Console":
@@ -75,19 +78,43 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], out
             writer.writerow([column.key for column in columns])
             writer.writerows([_text(row.get(column.key), unknown="") for column in columns] for row in rows)
         case OutputFormat.TABLE:
-            console().print(table(rows, columns))
+            out = console()
+            out.print(table(rows, columns, out.width))
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Any:
-    """Return a table for a console. A value that is not known is a dash."""
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int) -> Any:
+    """Return a table for a console. A value that is not known is a dash.
+
+    Args:
+        rows: As in `print_rows`.
+        columns: The columns, in their order.
+        width: Width of the console, in characters.
+    """
     from rich.table import Table  # noqa: PLC0415 - as above
 
     made = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column.header, justify="right" if column.is_number else "left", overflow="fold")
+    shown = _that_fit(rows, columns, width)
+    for column in shown:
+        if column.is_number:
+            made.add_column(column.header, justify="right", no_wrap=True)
+        else:
+            made.add_column(column.header, overflow="fold", min_width=len(column.header))
     for row in rows:
-        made.add_row(*(_cell(row.get(column.key)) for column in columns))
+        made.add_row(*(_cell(row.get(column.key)) for column in shown))
     return made
+
+
+def _that_fit(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int) -> list[Column]:
+    """Return the columns without the optional ones, the last first, that a table has no room for."""
+    widths = {
+        column.key: max(map(len, [column.header, *(str(_cell(row.get(column.key))) for row in rows)]))
+        for column in columns
+    }
+    shown = list(columns)
+    for column in reversed(columns):
+        if column.is_optional and sum(widths[each.key] + _GAP for each in shown) - _GAP > width:
+            shown.remove(column)
+    return shown
 
 
 def few(names: Iterable[str]) -> str:
@@ -95,6 +122,11 @@ def few(names: Iterable[str]) -> str:
     listed = list(names)
     shown = ", ".join(listed[:_SHOWN])
     return shown if len(listed) <= _SHOWN else f"{shown} and {len(listed) - _SHOWN} more"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a number with a noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def print_json(document: object) -> None:
@@ -109,6 +141,11 @@ def compact(partitions: Iterable[int]) -> str:
         run = [partition for _, partition in group]
         runs.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
     return " ".join(runs) or "-"
+
+
+def by_topic(partitions: Mapping[str, Iterable[int]]) -> str:
+    """Format partitions by topic, such as `orders 0-3 8, payments 1`; `-` for none."""
+    return ", ".join(f"{topic} {compact(numbers)}" for topic, numbers in partitions.items()) or "-"
 
 
 def _cell(value: Any) -> Any:

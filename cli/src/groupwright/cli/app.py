@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from groupwright.cli.completion import completion, enable_completion
 from groupwright.cli.demo.command import demo
 from groupwright.cli.describe import describe
 from groupwright.cli.doctor.command import doctor
@@ -19,7 +20,7 @@ from groupwright.cli.simulate import simulate
 from groupwright.cli.watch import watch
 
 app = typer.Typer(
-    add_completion=True,
+    add_completion=False,  # the command `completion` names the shell
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -40,18 +41,22 @@ def groupwright(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Kafka consumer groups: pluggable assignors, and metrics of every rebalance."""
+    """See, explain and repair the consumer groups of a Kafka cluster.
+
+    Commands on a cluster take its address and security from --bootstrap-servers or --config, or else from the
+    environment variables GROUPWRIGHT_BOOTSTRAP_SERVERS and GROUPWRIGHT_CONFIG.
+
+    Exit status: 0 success; 1 warnings or a failed check; 2 wrong arguments or configuration; 3 no broker
+    responds; 4 no such group or topic; 5 not allowed; 6 refused by the state of the group; 7 done or known in
+    part; 130 Ctrl-C.
+    """
 
 
-app.command()(demo)
-app.command()(describe)
-app.command()(doctor)
-app.command()(explain)
-app.command()(exporter)
-app.command()(groups)
-app.command()(lag)
-app.command()(locate)
-app.command()(offsets)
-app.command()(simulate)
-app.command()(watch)
+for _command in (
+    *(groups, describe, watch, lag, locate, offsets),
+    *(simulate, explain, doctor, exporter, demo),
+):
+    app.command()(_command)
 app.add_typer(pipeline, name="pipeline")
+app.command()(completion)
+enable_completion()

@@ -1,20 +1,29 @@
 """The command `groupwright describe`: one group, whole."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from groupwright.cli._completion import GroupName
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, console, print_json, print_rows, table
+from groupwright.cli._output import (
+    Column,
+    Output,
+    OutputFormat,
+    by_topic,
+    console,
+    print_json,
+    print_rows,
+    table,
+)
 from groupwright.cli._suggest import unknown_group
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
     from groupwright.cli._cluster.lag import GroupLag
-    from groupwright.cli._cluster.model import DescribedGroup, Partitions
+    from groupwright.cli._cluster.model import DescribedGroup, GroupMember, Partitions
     from groupwright.cli._study.model import StudiedGroup
 
 PARTITION_COLUMNS = (
@@ -25,19 +34,22 @@ PARTITION_COLUMNS = (
     Column("lag", "LAG", is_number=True),
     Column("member", "MEMBER"),
 )
-_MEMBER_COLUMNS = (
-    Column("name", "MEMBER"),
-    Column("host", "HOST"),
+_NAME = Column("name", "MEMBER")
+_HOST = Column("host", "HOST")
+_OPTIONAL_COLUMNS = (
+    Column("client_id", "CLIENT ID", is_optional=True),
     Column("rack", "RACK"),
-    Column("version", "VERSION", is_number=True),
-    Column("topics", "SUBSCRIBES TO"),
-    Column("count", "PARTITIONS", is_number=True),
-    Column("lag", "LAG", is_number=True),
+    Column("version", "VERSION", is_number=True, is_optional=True),
+    Column("epoch", "EPOCH", is_number=True),
+    Column("subscription", "SUBSCRIBES TO"),
 )
+"""Columns of members that are shown if there is something to see."""
+_LAG = Column("lag", "LAG", is_number=True)
+_ASSIGNED = Column("assigned", "ASSIGNED")
 
 
 def describe(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
+    group: GroupName,
     *,
     bootstrap_servers: BootstrapServers = None,
     config: ConfigFile = None,
@@ -50,9 +62,8 @@ def describe(
     partitions alone.
 
     Examples:
-    groupwright describe billing --bootstrap-servers localhost:9092
-
-    groupwright describe billing --output json
+    - groupwright describe billing --bootstrap-servers localhost:9092
+    - groupwright describe billing --output json
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
     from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above
@@ -177,30 +188,37 @@ def _offsets_partition(group: str, partitions: int | None) -> int | None:
     return None if partitions is None else partition_for(group, partitions)
 
 
-def _member_rows(lag: "GroupLag") -> list[Mapping[str, Any]]:
+def _member_rows(lag: "GroupLag") -> list[dict[str, Any]]:
     names = member_names(lag.group)
     lags: dict[str, int] = {}
     for each in lag.partitions:
         if each.owner is not None and each.lag is not None:
             lags[each.owner.id] = lags.get(each.owner.id, 0) + each.lag
+    is_common = len({_subscription(member) for member in lag.group.members}) == 1
     return [
         {
             "name": names[member.id],
+            "client_id": None if names[member.id].startswith(member.client_id) else member.client_id,
             "host": member.host,
             "rack": member.rack,
             "version": member.subscription_version,
-            "topics": [*member.topics, *([member.topic_regex] if member.topic_regex else [])] or None,
-            "count": sum(map(len, member.assigned.values())),
+            "epoch": member.epoch,
+            "subscription": None if is_common else _subscription(member),
             "lag": lags.get(member.id),
+            "assigned": by_topic(member.assigned),
         }
-        for member in lag.group.members
+        for member in sorted(lag.group.members, key=lambda member: names[member.id])
     ]
+
+
+def _subscription(member: "GroupMember") -> str:
+    return ", ".join([*member.topics, *([member.topic_regex] if member.topic_regex else [])])
 
 
 def _print(lag: "GroupLag", odd: Sequence[str], offsets_partitions: int | None) -> None:
     group, out = lag.group, console()
     for sentence in odd:
-        out.print(f"! {sentence}", style="yellow")
+        out.print(fill(sentence, out.width, initial_indent="! ", subsequent_indent="  "), style="yellow")
     if odd:
         out.print()
     partition = _offsets_partition(group.id, offsets_partitions)
@@ -210,10 +228,15 @@ def _print(lag: "GroupLag", odd: Sequence[str], offsets_partitions: int | None) 
     out.print(f"state        {group.state} ({group.type.value}{epoch})")
     out.print(f"assignor     {group.assignor or '-'}")
     out.print(f"coordinator  broker {group.coordinator}{place}")
+    subscriptions = {_subscription(member) for member in group.members}
+    if len(subscriptions) == 1 and (common := subscriptions.pop()):
+        out.print(f"subscribes   {common}")
     out.print(f"lag          {'-' if lag.total is None else lag.total}")
     if group.members:
+        rows = _member_rows(lag)
+        optional = [each for each in _OPTIONAL_COLUMNS if any(row[each.key] is not None for row in rows)]
         out.print()
-        out.print(table(_member_rows(lag), _MEMBER_COLUMNS))
+        out.print(table(rows, [_NAME, _HOST, *optional, _LAG, _ASSIGNED], out.width))
     if lag.partitions:
         out.print()
-        out.print(table(partition_rows(lag), PARTITION_COLUMNS))
+        out.print(table(partition_rows(lag), PARTITION_COLUMNS, out.width))

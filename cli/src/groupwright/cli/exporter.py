@@ -75,9 +75,8 @@ def exporter(
     The path is /metrics; /ready responds with 200 once a refresh has succeeded, and /healthy always.
 
     Examples:
-    groupwright exporter --bootstrap-servers localhost:9092
-
-    groupwright exporter --group 'billing-.*' --exclude-topic '__.*' --by-partition
+    - groupwright exporter --bootstrap-servers localhost:9092
+    - groupwright exporter --group 'billing-.*' --exclude-topic '__.*' --by-partition
     """
     from groupwright.cli._exporter.limits import GroupLimit  # noqa: PLC0415 - `groupwright --help` needs none
     from groupwright.cli._exporter.run import run  # noqa: PLC0415 - as above

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("group", "GROUP"),
-    Column("type", "TYPE"),
+    Column("type", "TYPE", is_optional=True),
     Column("state", "STATE"),
     Column("assignor", "ASSIGNOR"),
     Column("members", "MEMBERS", is_number=True),
-    Column("partitions", "PARTITIONS", is_number=True),
+    Column("partitions", "PARTITIONS", is_number=True, is_optional=True),
     Column("lag", "LAG", is_number=True),
-    Column("coordinator", "COORDINATOR", is_number=True),
+    Column("coordinator", "COORDINATOR", is_number=True, is_optional=True),
 )
 
 _TYPES = ("classic", "consumer", "share", "streams")
@@ -46,7 +46,7 @@ class Order(StrEnum):
 
 def groups(
     pattern: Annotated[
-        str, typer.Argument(metavar="[PATTERN]", help="Only groups whose name matches, such as 'orders-*'.")
+        str, typer.Argument(metavar="PATTERN", help="Only groups whose name matches, such as 'orders-*'.")
     ] = "*",
     *,
     state: Annotated[
@@ -73,9 +73,8 @@ def groups(
     credentials may describe; with Describe on the cluster all, of which the others have dashes.
 
     Examples:
-    groupwright groups --bootstrap-servers localhost:9092
-
-    groupwright groups 'billing-*' --state Stable --sort lag --output csv
+    - groupwright groups --bootstrap-servers localhost:9092
+    - groupwright groups 'billing-*' --state Stable --sort lag --output csv
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
     from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from groupwright.cli._completion import complete_group
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import ExitStatus, errors_reported
 from groupwright.cli._output import Column, Output, OutputFormat, few, print_rows
 from groupwright.cli._suggest import unknown_group
+from groupwright.cli.describe import member_names
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
@@ -33,13 +35,19 @@ class By(StrEnum):
 COLUMNS = {
     By.GROUP: (_GROUP, *_NUMBERS),
     By.TOPIC: (_GROUP, _TOPIC, *_NUMBERS),
-    By.PARTITION: (_GROUP, _TOPIC, Column("partition", "PARTITION", is_number=True), *_NUMBERS),
+    By.PARTITION: (
+        *(_GROUP, _TOPIC, Column("partition", "PARTITION", is_number=True), *_NUMBERS),
+        Column("member", "MEMBER"),
+    ),
 }
 
 
 def lag(
     groups: Annotated[
-        list[str] | None, typer.Argument(metavar="[GROUP]...", help="Names of groups; all by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="GROUP", autocompletion=complete_group, help="Names of groups; all by default."
+        ),
     ] = None,
     *,
     by: Annotated[By, typer.Option(help="What a row stands for.")] = By.GROUP,
@@ -55,12 +63,12 @@ def lag(
     """Show how far groups are behind, in messages and in seconds, the largest lag first.
 
     Seconds are the age of the oldest message that is not committed yet; 0 without lag. What is not known is a
-    dash, and null in JSON: partitions without a committed offset count for nothing.
+    dash, and null in JSON: partitions without a committed offset count for nothing. With --by partition, each
+    row also has the member that is assigned the partition.
 
     Examples:
-    groupwright lag --bootstrap-servers localhost:9092
-
-    groupwright lag billing --by partition --output csv
+    - groupwright lag --bootstrap-servers localhost:9092
+    - groupwright lag billing --by partition --output csv
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
     from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above
@@ -113,7 +121,9 @@ def rows(
         by: What a row stands for.
     """
     sums: dict[tuple[Any, ...], tuple[int | None, float | None]] = {}
+    owners: dict[tuple[Any, ...], str] = {}
     for lag in lags:
+        names = member_names(lag.group)
         if by is By.GROUP:
             sums[(lag.group.id,)] = None, None
         for each in lag.partitions:
@@ -124,11 +134,16 @@ def rows(
             }[by]
             messages, seconds = sums.get(key, (None, None))
             sums[key] = _sum(messages, each.lag), _max(seconds, _seconds(each, times, now))
+            if by is By.PARTITION and each.owner is not None:
+                owners[key] = names[each.owner.id]
     columns = [column.key for column in COLUMNS[by]]
     ordered = sorted(
         sums.items(), key=lambda item: (-(item[1][0] if item[1][0] is not None else -1), item[0])
     )
-    return [dict(zip(columns, (*key, *values), strict=True)) for key, values in ordered]
+    rows = [dict(zip(columns, (*key, *values), strict=False)) for key, values in ordered]
+    if by is By.PARTITION:
+        rows = [row | {"member": owners.get(key)} for row, (key, _) in zip(rows, ordered, strict=True)]
+    return rows
 
 
 def _seconds(lag: "PartitionLag", times: Mapping["RecordKey", float], now: float) -> float | None:

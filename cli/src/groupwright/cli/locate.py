@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from groupwright.cli._completion import complete_group
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
 from groupwright.cli._output import Column, Output, OutputFormat, print_rows
@@ -25,7 +26,10 @@ _COMPUTED = 4
 
 def locate(
     groups: Annotated[
-        list[str], typer.Argument(metavar="GROUP...", help="Names of groups; they need not exist.")
+        list[str],
+        typer.Argument(
+            metavar="GROUP", autocompletion=complete_group, help="Names of groups; they need not exist."
+        ),
     ],
     *,
     partitions: Annotated[
@@ -48,9 +52,8 @@ def locate(
     `__consumer_offsets`. The coordinator is the leader of this partition.
 
     Examples:
-    groupwright locate billing --bootstrap-servers localhost:9092
-
-    groupwright locate billing orders --partitions 50
+    - groupwright locate billing --bootstrap-servers localhost:9092
+    - groupwright locate billing orders --partitions 50
     """
     with errors_reported("locate"):
         if partitions is not None:

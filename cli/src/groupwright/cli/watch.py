@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from groupwright.cli._completion import GroupName
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._exit import errors_reported
 from groupwright.cli._output import Output, OutputFormat, console, is_live
 from groupwright.cli.describe import find_group
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
     from groupwright.cli._watch.reporters import Reporter
+    from groupwright.cli._watch.watched_group import WatchedGroup
 
 
 def watch(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
+    group: GroupName,
     *,
     interval: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two looks at the group.")
@@ -34,6 +36,14 @@ def watch(
         float,
         typer.Option(metavar="SECONDS", min=0.1, help="Time between two lines about the lag, if not live."),
     ] = 10.0,
+    stalled_after: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            help="Time without a commit after which a partition that lags has no progress.",
+        ),
+    ] = 15.0,
     bootstrap_servers: BootstrapServers = None,
     config: ConfigFile = None,
     timeout: Timeout = 10.0,
@@ -42,43 +52,41 @@ def watch(
     """Watch a group live: its state, members, partitions, lag, and each rebalance as it happens.
 
     Any group can be watched: brokers are asked, and its members need nothing. Partitions that moved recently
-    have a `*`. On a terminal, the picture is drawn in place. Elsewhere there is a line for each event, and
-    with `--output json` a document on each line.
+    have a `*`. On a terminal, the picture is drawn in place. Elsewhere there is a line for each event; with
+    `--output json` a document on each line, and with `--output csv` a row with its time, kind and text.
 
     If brokers do not answer, the last picture stays, and the command goes on when they are back. Ctrl-C ends
     it with status 130, `--for` and `--once` with 0.
 
     Examples:
-    groupwright watch billing --bootstrap-servers localhost:9092
-
-    groupwright watch billing --for 600 --output json >> billing.jsonl
-
-    groupwright watch billing --once
+    - groupwright watch billing --bootstrap-servers localhost:9092
+    - groupwright watch billing --for 600 --output json >> billing.jsonl
+    - groupwright watch billing --once
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
+    from groupwright.cli._watch.watched_group import WatchedGroup  # noqa: PLC0415 - as above
 
-    with errors_reported("watch"), _ended_by_sigterm():
-        if output is OutputFormat.CSV:
-            raise CommandError(
-                "events have different fields, which CSV has no rows for; use --output json", ExitStatus.USAGE
-            )
-        with Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster:
-            _watch(cluster, group, output, interval, seconds, once=once, wait=wait, lag_every=lag_every)
+    with (
+        errors_reported("watch"),
+        _ended_by_sigterm(),
+        Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster,
+    ):
+        watched = WatchedGroup(interval=interval, lag_seconds=lag_every, stalled_seconds=stalled_after)
+        _watch(cluster, group, watched, output, interval, seconds, once=once, wait=wait)
 
 
 def _watch(
     cluster: "Cluster",
     group: str,
+    watched: "WatchedGroup",
     output: OutputFormat,
     interval: float,
     seconds: float | None,
     *,
     once: bool,
     wait: bool,
-    lag_every: float,
 ) -> None:
     from groupwright.cli._watch import run  # noqa: PLC0415 - as above
-    from groupwright.cli._watch.watched_group import WatchedGroup  # noqa: PLC0415 - as above
 
     end = None if seconds is None else run.now() + seconds
     if not wait:
@@ -86,7 +94,6 @@ def _watch(
     elif not cluster.describe([group])[group].exists:
         typer.echo(f"groupwright watch: waiting for the group {group!r}", err=True)
         run.wait_for(cluster, group, interval=interval, end=end)
-    watched = WatchedGroup(interval=interval, lag_seconds=lag_every)
     looks = run.Looks(lambda: run.look_at(cluster, group), interval)
     looks.start()
     try:
@@ -97,14 +104,16 @@ def _watch(
 
 
 def _reporter(group: str, output: OutputFormat, *, once: bool) -> "Reporter":
-    from groupwright.cli._watch.reporters import Frame, Lines, LiveFrame, json_line, line  # noqa: PLC0415 - as above
+    from groupwright.cli._watch import reporters as to  # noqa: PLC0415 - as above
 
     out = console()
     if output is OutputFormat.JSON:
-        return Lines(json_line(group))
+        return to.Lines(to.json_line(group))
+    if output is OutputFormat.CSV:
+        return to.Lines(to.csv_line(group), to.CSV_HEADER)
     if once:
-        return Frame(out)
-    return LiveFrame(out) if is_live(out) else Lines(line)
+        return to.Frame(out)
+    return to.LiveFrame(out) if is_live(out) else to.Lines(to.line)
 
 
 @contextmanager

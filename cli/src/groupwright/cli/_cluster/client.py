@@ -3,26 +3,33 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from confluent_kafka import KafkaError
 
 from groupwright.cli._cluster import kafka_python as kafka
-from groupwright.cli._cluster.description import (
-    described_classic,
-    described_consumer,
-    described_share,
-    described_streams,
-)
+from groupwright.cli._cluster.description import DESCRIPTIONS
 from groupwright.cli._cluster.model import (
     CommittedOffset,
     DescribedGroup,
-    GroupType,
     ListedGroup,
     OpenTransaction,
     TopicMetadata,
     TopicPartition,
+)
+from groupwright.cli._cluster.requests import (
+    FORBIDDEN,
+    WithGroup,
+    describe_share_offsets,
+    forbidden,
+    list_offsets,
+    listed_group,
+    offset_commit,
+    offset_delete,
+    open_transaction,
+    reason_of,
+    topic_metadata,
+    words,
 )
 from groupwright.cli._exit import CommandError, ExitStatus
 from groupwright.consumer import ConfigurationError
@@ -36,13 +43,6 @@ _RETRIABLE = frozenset(
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.NOT_COORDINATOR,
-    }
-)
-_FORBIDDEN = frozenset(
-    {
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
 _BROKER = 4  # DescribeConfigs' type of resources
@@ -106,11 +106,11 @@ class Cluster:
             row = self._connection.send(request, broker).results[0]
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
-        if row.error_code in _FORBIDDEN:
-            raise _forbidden(f"the settings of broker {broker}", row.error_code)
+        if row.error_code in FORBIDDEN:
+            raise forbidden(f"the settings of broker {broker}", row.error_code)
         if row.error_code:
             raise CommandError(
-                f"broker {broker} does not tell its settings: {_words(row.error_code)}", ExitStatus.INCOMPLETE
+                f"broker {broker} does not tell its settings: {words(row.error_code)}", ExitStatus.INCOMPLETE
             )
         return {each.name: each.value for each in row.configs if each.value is not None}
 
@@ -131,7 +131,7 @@ class Cluster:
             )
         )
         racks = {row.node_id: row.rack for row in response.brokers if row.rack}
-        return {row.name: _topic(row, racks) for row in response.topics if not row.error_code}
+        return {row.name: topic_metadata(row, racks) for row in response.topics if not row.error_code}
 
     # --- Groups -------------------------------------------------------------------------------------
 
@@ -146,11 +146,11 @@ class Cluster:
         silent: dict[Broker, str] = {}
         for id_, response in responses.items():
             if isinstance(response, ClusterConnectionError):
-                silent[brokers[id_]] = str(response)
+                silent[brokers[id_]] = reason_of(response)
             elif response.error_code:
-                silent[brokers[id_]] = _words(response.error_code)
+                silent[brokers[id_]] = words(response.error_code)
             else:
-                found |= {row.group_id: _listed(row, id_) for row in response.groups}
+                found |= {row.group_id: listed_group(row, id_) for row in response.groups}
         self._coordinators |= {group.id: group.coordinator for group in found.values()}
         if silent and len(silent) == len(brokers):
             raise CommandError(
@@ -169,7 +169,7 @@ class Cluster:
             skip_forbidden: Whether groups that this client may list, but not describe, are left out.
         """
         described: dict[str, DescribedGroup] = {}
-        for number, (request, read) in enumerate(_DESCRIPTIONS):
+        for number, (request, read) in enumerate(DESCRIPTIONS):
             left = [id_ for id_ in ids if id_ not in described or not described[id_].exists]
             try:
                 rows = self._ask_coordinators(left, request, lambda response: response.groups)
@@ -178,10 +178,10 @@ class Cluster:
                     break  # the broker is too old for groups of this type
                 raise self._unreachable(error) from None
             for id_, (row, coordinator) in rows.items():
-                if row.error_code in _FORBIDDEN:
+                if row.error_code in FORBIDDEN:
                     if skip_forbidden:
                         continue
-                    raise _forbidden(f"the group {id_!r}", row.error_code)
+                    raise forbidden(f"the group {id_!r}", row.error_code)
                 if id_ not in described or not row.error_code:
                     described[id_] = read(row, coordinator)
         return {id_: described[id_] for id_ in ids if id_ in described}
@@ -213,29 +213,32 @@ class Cluster:
             for id_, (answer, _) in rows.items()
         }
 
+    def share_offsets(self, ids: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """Return the start offsets of share groups: all messages before them are processed (KIP-932).
+
+        Brokers that do not know the request tell none.
+        """
+        try:
+            rows = self._ask_coordinators(ids, describe_share_offsets, lambda response: response.groups)
+        except ClusterConnectionError as error:
+            if error.is_refused:
+                return {id_: {} for id_ in ids}
+            raise self._unreachable(error) from None
+        return {
+            id_: {
+                (topic.topic_name, row.partition_index): CommittedOffset(row.start_offset)
+                for topic in answer.topics or ()
+                for row in topic.partitions
+                if not row.error_code and row.start_offset >= 0
+            }
+            for id_, (answer, _) in rows.items()
+        }
+
     def commit(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, str | None]:
         """Commit offsets of a group that has no members; return the error of each partition, or None."""
-        topic = kafka.OffsetCommitRequest.OffsetCommitRequestTopic
-        by_topic: dict[str, list[Any]] = defaultdict(list)
-        for (name, partition), offset in offsets.items():
-            by_topic[name].append(
-                topic.OffsetCommitRequestPartition(
-                    partition_index=partition,
-                    committed_offset=offset.offset,
-                    committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
-                    committed_metadata=offset.metadata,
-                )
-            )
-        request = kafka.OffsetCommitRequest(
-            group_id=group,
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
-            max_version=8,  # later versions need topic ids
-        )
-        return self._by_partition(group, request)
+        return self._by_partition(group, offset_commit(group, offsets))
 
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
@@ -244,31 +247,7 @@ class Cluster:
 
         The broker refuses a partition of a topic that the group's members subscribe to.
         """
-        topic = kafka.OffsetDeleteRequest.OffsetDeleteRequestTopic
-        by_topic: dict[str, list[Any]] = defaultdict(list)
-        for name, partition in partitions:
-            by_topic[name].append(topic.OffsetDeleteRequestPartition(partition_index=partition))
-        request = kafka.OffsetDeleteRequest(
-            group_id=group, topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()]
-        )
-        return self._by_partition(group, request)
-
-    def delete_group(self, group: str) -> None:
-        """Delete a group that has no members, with its offsets."""
-        rows = self._ask(
-            [group],
-            lambda some: kafka.DeleteGroupsRequest(groups_names=some),
-            lambda response: response.results,
-        )
-        row, _ = rows[group]
-        if row.error_code in _FORBIDDEN:
-            raise _forbidden(f"the group {group!r}", row.error_code)
-        if row.error_code == KafkaError.GROUP_ID_NOT_FOUND:
-            raise CommandError(f"there is no group {group!r}", ExitStatus.NOT_FOUND)
-        if row.error_code:
-            raise CommandError(
-                f"the group {group!r} was not deleted: {_words(row.error_code)}", ExitStatus.REFUSED
-            )
+        return self._by_partition(group, offset_delete(group, partitions))
 
     # --- Offsets of logs ----------------------------------------------------------------------------
 
@@ -295,19 +274,19 @@ class Cluster:
             else:
                 by_leader[found.leaders[key[1]]].append(key)
         requests = {
-            leader: _list_offsets(keys, timestamp, read_committed=read_committed)
+            leader: list_offsets(keys, timestamp, read_committed=read_committed)
             for leader, keys in by_leader.items()
         }
         known: dict[TopicPartition, int | None] = {}
         for leader, response in self._connection.send_all(requests).items():
             if isinstance(response, ClusterConnectionError):
-                errors |= dict.fromkeys(by_leader[leader], f"broker {leader}: {response}")
+                errors |= dict.fromkeys(by_leader[leader], f"broker {leader}: {reason_of(response)}")
                 continue
             for topic in response.topics:
                 for row in topic.partitions:
                     key = (topic.name, row.partition_index)
                     if row.error_code:
-                        errors[key] = _words(row.error_code)
+                        errors[key] = words(row.error_code)
                     else:
                         known[key] = row.offset if row.offset >= 0 else None
         return known, errors
@@ -337,7 +316,7 @@ class Cluster:
         }
         for response in self._connection.send_all(requests).values():
             if not isinstance(response, ClusterConnectionError):
-                found += [_transaction(row) for row in response.transaction_states if not row.error_code]
+                found += [open_transaction(row) for row in response.transaction_states if not row.error_code]
         return sorted(found, key=lambda each: each.started)
 
     # --- Sending ------------------------------------------------------------------------------------
@@ -349,23 +328,23 @@ class Cluster:
             raise self._unreachable(error) from None
 
     def _by_partition(self, group: str, request: Any) -> dict[TopicPartition, str | None]:
-        rows = self._ask([group], lambda _: request, lambda response: [_WithGroup(group, response)])
+        rows = self._ask([group], lambda _: request, lambda response: [WithGroup(group, response)])
         answer = rows[group][0].response
         if code := getattr(answer, "error_code", 0):
-            if code in _FORBIDDEN:
-                raise _forbidden(f"the group {group!r}", code)
-            raise CommandError(f"the group {group!r}: {_words(code)}", ExitStatus.REFUSED)
+            if code in FORBIDDEN:
+                raise forbidden(f"the group {group!r}", code)
+            raise CommandError(f"the group {group!r}: {words(code)}", ExitStatus.REFUSED)
         codes = {
             (topic.name, row.partition_index): row.error_code
             for topic in answer.topics
             for row in topic.partitions
         }
-        if codes and all(code in _FORBIDDEN for code in codes.values()):
+        if codes and all(code in FORBIDDEN for code in codes.values()):
             code = next(iter(codes.values()))
             of_topic = code == KafkaError.TOPIC_AUTHORIZATION_FAILED
             topics = ", ".join(repr(name) for name in sorted({name for name, _ in codes}))
-            raise _forbidden(f"the topics {topics}" if of_topic else f"the group {group!r}", code)
-        return {key: _words(code) if code else None for key, code in codes.items()}
+            raise forbidden(f"the topics {topics}" if of_topic else f"the group {group!r}", code)
+        return {key: words(code) if code else None for key, code in codes.items()}
 
     def _ask(
         self, ids: Collection[str], request: Callable[[list[str]], Any], rows: Callable[[Any], Iterable[Any]]
@@ -429,8 +408,8 @@ class Cluster:
                 kafka.FindCoordinatorRequest(key_type=0, coordinator_keys=some, min_version=4)
             )
             for row in response.coordinators:
-                if row.error_code in _FORBIDDEN:
-                    raise _forbidden(f"the group {row.key!r}", row.error_code)
+                if row.error_code in FORBIDDEN:
+                    raise forbidden(f"the group {row.key!r}", row.error_code)
                 if not row.error_code:
                     self._coordinators[row.key] = row.node_id
         if any(self._coordinators.get(id_) not in self._brokers for id_ in ids):
@@ -444,82 +423,6 @@ class Cluster:
             else "Check bootstrap.servers, and that a broker runs there"
         )
         return CommandError(
-            f"cannot query the cluster at {self._address}: {error}. {advice}", ExitStatus.UNREACHABLE
+            f"cannot query the cluster at {self._address}: {reason_of(error)}. {advice}",
+            ExitStatus.UNREACHABLE,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _WithGroup:
-    """A response about one group, which does not name it."""
-
-    group_id: str
-    response: Any
-
-    @property
-    def error_code(self) -> int:
-        """The error of the group, or the first of a partition."""
-        errors = (row.error_code for topic in self.response.topics for row in topic.partitions)
-        return getattr(self.response, "error_code", 0) or next(filter(None, errors), 0)
-
-
-_DESCRIPTIONS: tuple[tuple[Callable[[list[str]], Any], Callable[[Any, Broker], DescribedGroup]], ...] = (
-    (lambda ids: kafka.DescribeGroupsRequest(groups=ids, max_version=6), described_classic),
-    (lambda ids: kafka.ConsumerGroupDescribeRequest(group_ids=ids), described_consumer),
-    (lambda ids: kafka.ShareGroupDescribeRequest(group_ids=ids), described_share),
-    (lambda ids: kafka.StreamsGroupDescribeRequest(group_ids=ids), described_streams),
-)
-
-
-def _listed(row: Any, broker: int) -> ListedGroup:
-    kind = (row.group_type or "").lower()
-    return ListedGroup(
-        id=row.group_id,
-        type=GroupType(kind) if kind in set(GroupType) else GroupType.CLASSIC,
-        state=row.group_state or "",
-        protocol_type=row.protocol_type,
-        coordinator=broker,
-    )
-
-
-def _topic(row: Any, racks: Mapping[int, str]) -> TopicMetadata:
-    rows = sorted(row.partitions, key=lambda each: each.partition_index)
-    return TopicMetadata(
-        name=row.name,
-        id=str(row.topic_id),
-        leaders=tuple(each.leader_id for each in rows),
-        racks=tuple(frozenset(racks[node] for node in each.replica_nodes if node in racks) for each in rows),
-        is_internal=bool(row.is_internal),
-    )
-
-
-def _transaction(row: Any) -> OpenTransaction:
-    return OpenTransaction(
-        transactional_id=row.transactional_id,
-        state=row.transaction_state,
-        producer_id=row.producer_id,
-        started=row.transaction_start_time_ms / 1000,
-        partitions={topic.topic: tuple(sorted(topic.partitions)) for topic in row.topics},
-    )
-
-
-def _list_offsets(partitions: Iterable[TopicPartition], timestamp: int, *, read_committed: bool) -> Any:
-    topic = kafka.ListOffsetsRequest.ListOffsetsTopic
-    by_topic: dict[str, list[Any]] = defaultdict(list)
-    for name, partition in partitions:
-        row = topic.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-        by_topic[name].append(row)
-    return kafka.ListOffsetsRequest(
-        isolation_level=int(read_committed),
-        topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
-        max_version=7,
-    )
-
-
-def _words(code: int) -> str:
-    """Return an error in librdkafka's words, with the name of its code."""
-    error = KafkaError(code)
-    return f"{error.str()} ({error.name()})"
-
-
-def _forbidden(what: str, code: int) -> CommandError:
-    return CommandError(f"these credentials may not access {what}: {_words(code)}", ExitStatus.FORBIDDEN)

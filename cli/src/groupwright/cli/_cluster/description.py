@@ -1,6 +1,6 @@
 """Responses to requests that describe groups, as `DescribedGroup`s."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -10,6 +10,7 @@ from groupwright.assignors import (
     decode_assignment,
     decode_subscription,
 )
+from groupwright.cli._cluster import kafka_python as kafka
 from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType, Partitions
 from groupwright.consumer.cluster import Broker
 
@@ -179,3 +180,12 @@ def _of_tasks(tasks: Iterable[Any], sources: Mapping[str, tuple[str, ...]]) -> P
 
 def _plain(partitions: PartitionsByTopic) -> Partitions:
     return {topic: tuple(map(int, numbers)) for topic, numbers in partitions.items()}
+
+
+DESCRIPTIONS: tuple[tuple[Callable[[list[str]], Any], Callable[[Any, Broker], DescribedGroup]], ...] = (
+    (lambda ids: kafka.DescribeGroupsRequest(groups=ids, max_version=6), described_classic),
+    (lambda ids: kafka.ConsumerGroupDescribeRequest(group_ids=ids), described_consumer),
+    (lambda ids: kafka.ShareGroupDescribeRequest(group_ids=ids), described_share),
+    (lambda ids: kafka.StreamsGroupDescribeRequest(group_ids=ids), described_streams),
+)
+"""Requests that describe groups of each type, and the readers of their responses' rows."""

@@ -5,7 +5,6 @@ import warnings
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
     from kafka.protocol.admin import (
-        DeleteGroupsRequest,
         DescribeConfigsRequest,
         DescribeGroupsRequest,
         DescribeTransactionsRequest,
@@ -29,6 +28,12 @@ with warnings.catch_warnings():
     class ConsumerGroupDescribeResponse(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
         """Response to `ConsumerGroupDescribeRequest`."""
 
+    class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
+        """Fetch the offsets of share groups (KIP-932)."""
+
+    class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
+        """Response to `DescribeShareGroupOffsetsRequest`."""
+
     class ShareGroupDescribeRequest(ApiMessage, load_json=messages):  # type: ignore[misc,call-arg]
         """Describe share groups (KIP-932)."""
 
@@ -44,9 +49,9 @@ with warnings.catch_warnings():
 
 __all__ = [
     "ConsumerGroupDescribeRequest",
-    "DeleteGroupsRequest",
     "DescribeConfigsRequest",
     "DescribeGroupsRequest",
+    "DescribeShareGroupOffsetsRequest",
     "DescribeTransactionsRequest",
     "FindCoordinatorRequest",
     "ListGroupsRequest",

@@ -4,7 +4,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
-from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, GroupMember, TopicPartition
+from groupwright.cli._cluster.model import (
+    CommittedOffset,
+    DescribedGroup,
+    GroupMember,
+    GroupType,
+    TopicPartition,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +18,7 @@ class PartitionLag:
     """One partition of a group.
 
     Attributes:
-        committed: The committed offset; None if there is none.
+        committed: The committed offset, of share groups the start offset; None if there is none.
         begin: The beginning of the log; None if it is not known.
         end: The end of the log; None if it is not known.
         owner: The member that is assigned the partition; None if there is none, or it is not known.
@@ -66,7 +72,8 @@ class GroupLag:
 
 def lag_of_groups(cluster: Cluster, groups: Mapping[str, DescribedGroup]) -> dict[str, GroupLag]:
     """Return the lag of groups. Ends of logs are asked after the committed offsets, once for all groups."""
-    committed = cluster.committed(groups)
+    shared = [id_ for id_, group in groups.items() if group.type is GroupType.SHARE]
+    committed = cluster.committed(groups.keys() - shared) | cluster.share_offsets(shared)
     wanted = {key for id_, group in groups.items() for key in (*committed[id_], *owners(group))}
     ends, errors = cluster.offsets(wanted, LATEST)
     begins, _ = cluster.offsets(wanted, EARLIEST)

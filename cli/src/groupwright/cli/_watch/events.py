@@ -114,9 +114,14 @@ class MemberJoined(MemberEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberLeft(MemberEvent):
-    """A member left, or was removed by the coordinator."""
+    """A member left, or was removed by the coordinator.
+
+    Attributes:
+        stalled: Those of its partitions that lagged, and whose committed offset had not moved for some time.
+    """
 
     kind = "left"
+    stalled: tuple[Stalled, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +144,7 @@ class Rebalanced(Event):
         epoch: Epoch after it.
         joined: Names of members that joined.
         left: Names of members that left.
+        stalled: Partitions of members that left, as in `MemberLeft`.
         moved: Number of partitions with other owners than before.
         lost: Partitions that members lost, by names.
         gained: Partitions that members gained, by names.
@@ -152,6 +158,7 @@ class Rebalanced(Event):
     epoch: int | None
     joined: tuple[str, ...]
     left: tuple[str, ...]
+    stalled: tuple[Stalled, ...]
     moved: int
     lost: Mapping[str, Partitions]
     gained: Mapping[str, Partitions]

@@ -15,7 +15,6 @@ _TREND_SECONDS = 15.0
 """Shortest time for a trend: three of librdkafka's and Java's default intervals of automatic commits."""
 _STEADY = 0.05
 """Difference between production and consumption, relative to the larger one, that is no trend."""
-_STALLED_SECONDS = 15.0
 _MARKER = 1
 """Lag of a group that has processed everything up to the marker that ends a transaction."""
 
@@ -85,12 +84,14 @@ class _Sample:
 class Progress:
     """Progress of a group, from its first look on."""
 
-    def __init__(self, interval: float) -> None:
+    def __init__(self, interval: float, stalled_seconds: float) -> None:
         """Start before the first look.
 
         Args:
             interval: Seconds between looks.
+            stalled_seconds: Seconds without progress after which a partition is stalled.
         """
+        self._stalled_seconds = stalled_seconds
         self._window = max(_WINDOW_SECONDS, _WINDOW_INTERVALS * interval)
         self._samples: deque[_Sample] = deque()
         self._partitions: dict[TopicPartition, PartitionLag] = {}
@@ -163,7 +164,7 @@ class Progress:
         found = [
             Stalled(*key, committed, owners.get(key), time - since)
             for key, (committed, since) in self._unmoved.items()
-            if time - since >= _STALLED_SECONDS
+            if time - since >= self._stalled_seconds
         ]
         return tuple(sorted(found, key=lambda each: (-each.seconds, each.topic, each.partition)))
 

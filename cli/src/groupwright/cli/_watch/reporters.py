@@ -1,7 +1,9 @@
 """Outputs of `groupwright watch`: a live frame, lines, JSON lines."""
 
+import csv
 import json
 from collections.abc import Callable, Sequence
+from io import StringIO
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -37,16 +39,19 @@ class Reporter(Protocol):
 class Lines:
     """Prints a line for each event."""
 
-    def __init__(self, text: Callable[[Event], str]) -> None:
+    def __init__(self, text: Callable[[Event], str], header: str | None = None) -> None:
         """Create it.
 
         Args:
             text: Returns an event as a line.
+            header: A line before the events.
         """
-        self._text = text
+        self._text, self._header = text, header
 
     def __enter__(self) -> Self:
-        """Do nothing."""
+        """Print the header."""
+        if self._header is not None:
+            typer.echo(self._header)
         return self
 
     def __exit__(
@@ -71,6 +76,22 @@ def line(event: Event) -> str:
 def json_line(group: str) -> Callable[[Event], str]:
     """Return a function that returns events of a group as lines of JSON."""
     return lambda event: json.dumps(document(group, event), ensure_ascii=False)
+
+
+CSV_HEADER = "time,event,group,text"
+
+
+def csv_line(group: str) -> Callable[[Event], str]:
+    """Return a function that returns events of a group as rows of CSV."""
+
+    def row(event: Event) -> str:
+        text = StringIO()
+        csv.writer(text, lineterminator="").writerow(
+            [timestamp(event.time), event.kind, group, sentence(event)]
+        )
+        return text.getvalue()
+
+    return row
 
 
 class Frame:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from groupwright.cli._cluster.model import Partitions
-from groupwright.cli._output import compact
+from groupwright.cli._output import by_topic, plural
 from groupwright.cli._watch.events import (
     Answered,
     AnswerMissing,
@@ -42,7 +41,7 @@ def sentence(event: Event) -> str:  # noqa: PLR0911 - one for each kind
         case MemberJoined():
             return f"{event.member} joined{' again' if event.again else ''} from {event.host}"
         case MemberLeft():
-            return f"{event.member} left"
+            return f"{event.member} left{_cause(event.stalled, named=False)}"
         case MemberRestarted():
             moved = "" if event.host == event.host_before else f", before on {event.host_before}"
             return f"{event.member} has a new member id, on {event.host}{moved}"
@@ -78,12 +77,14 @@ def _epochs(event: Rebalanced) -> str:
 
 def changes(event: Rebalanced) -> list[str]:
     """Return what a rebalance changed: members, then partitions."""
-    found = [f"{_names(event.left)} left"] if event.left else []
+    found = []
+    if event.left:
+        found.append(f"{_names(event.left)} left{_cause(event.stalled, named=len(event.left) > 1)}")
     if event.joined:
         found.append(f"{_names(event.joined)} joined")
     found.append("no partition moved" if not event.moved else f"{plural(event.moved, 'partition')} moved")
-    found += [f"{name} lost {partitions(some)}" for name, some in event.lost.items()]
-    found += [f"{name} gained {partitions(some)}" for name, some in event.gained.items()]
+    found += [f"{name} lost {by_topic(some)}" for name, some in event.lost.items()]
+    found += [f"{name} gained {by_topic(some)}" for name, some in event.gained.items()]
     return found
 
 
@@ -93,11 +94,6 @@ def _names(names: Sequence[str]) -> str:
     for name in names:
         counts[name] = counts.get(name, 0) + 1
     return ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in counts.items())
-
-
-def partitions(some: Partitions) -> str:
-    """Return partitions by topic, such as `orders 0-3 8, payments 1`."""
-    return ", ".join(f"{topic} {compact(numbers)}" for topic, numbers in some.items())
 
 
 def lag(rate: LagRate) -> str:
@@ -128,15 +124,24 @@ def trend(rate: LagRate) -> str:
 
 def stalled(some: Sequence[Stalled]) -> str:
     """Return the partitions without progress, or nothing."""
+    return f"; no progress of {_places(some, named=True)}" if some else ""
+
+
+def _cause(some: Sequence[Stalled], *, named: bool) -> str:
+    """Return what explains that a member left, or nothing."""
     if not some:
         return ""
+    return f" after no progress of {_places(some, named=named)}: it died, or exceeded max.poll.interval.ms"
+
+
+def _places(some: Sequence[Stalled], *, named: bool) -> str:
     shown = ", ".join(
         f"{each.topic}-{each.partition} at {each.committed} for {span(each.seconds)}"
-        f"{'' if each.member is None else f' ({each.member})'}"
+        f"{f' ({each.member})' if named and each.member is not None else ''}"
         for each in some[:_MOST_STALLED]
     )
     more = f" and {len(some) - _MOST_STALLED} more" if len(some) > _MOST_STALLED else ""
-    return f"; no progress of {shown}{more}"
+    return f"{shown}{more}"
 
 
 def span(seconds: float) -> str:
@@ -150,8 +155,3 @@ def span(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02d} min"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a number with a noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -8,10 +8,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from groupwright.cli._output import compact
+from groupwright.cli._output import compact, plural
 from groupwright.cli._watch import sentences
 from groupwright.cli._watch.events import MemberPicture, Rebalanced
-from groupwright.cli._watch.sentences import plural, span
+from groupwright.cli._watch.sentences import span
 from groupwright.cli._watch.watched_group import Picture
 
 _MARK = "*"

@@ -81,6 +81,7 @@ class _Rebalance:
     before: Ownership
     joined: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    stalled: list[Stalled] = field(default_factory=list)
 
 
 class WatchedGroup:
@@ -89,16 +90,19 @@ class WatchedGroup:
     A look finds a rebalance as `GroupHistory` does. Attributes are for tests and views.
     """
 
-    def __init__(self, *, interval: float = 1.0, lag_seconds: float = 10.0) -> None:
+    def __init__(
+        self, *, interval: float = 1.0, lag_seconds: float = 10.0, stalled_seconds: float = 15.0
+    ) -> None:
         """Start before the first look.
 
         Args:
             interval: Seconds between looks.
             lag_seconds: Seconds between reports of the lag.
+            stalled_seconds: Seconds without progress after which a partition is stalled.
         """
         self._history = GroupHistory()
         self._names = MemberNames()
-        self._progress = Progress(interval)
+        self._progress = Progress(interval, stalled_seconds)
         self._recent_seconds = max(_RECENT_SECONDS, 2 * interval)
         self._lag_seconds = lag_seconds
         self._lag: GroupLag | None = None
@@ -194,7 +198,15 @@ class WatchedGroup:
         left = [member for identity, member in before.items() if identity not in self._members]
         for member in left:
             self._names.forget(member)
-        events: list[Event] = [MemberLeft(time=time, **self._of(member)) for member in left]
+        stalled = self._stalled(time)
+        events: list[Event] = [
+            MemberLeft(
+                time=time,
+                **self._of(member),
+                stalled=tuple(each for each in stalled if each.member == self._names[member.identity]),
+            )
+            for member in left
+        ]
         self._names.learn(group.members)
         for identity, member in self._members.items():
             known = before.get(identity)
@@ -226,6 +238,7 @@ class WatchedGroup:
                     rebalance.joined.append(event.member)
                 case MemberLeft():
                     rebalance.left.append(event.member)
+                    rebalance.stalled += event.stalled
                 case _:
                     pass
         if group.state not in AT_REST:
@@ -241,6 +254,7 @@ class WatchedGroup:
             epoch=group.epoch,
             joined=tuple(rebalance.joined),
             left=tuple(rebalance.left),
+            stalled=tuple(rebalance.stalled),
             moved=len(change.partitions),
             lost=self._by_name(change.lost),
             gained=self._by_name(change.gained),

@@ -9,6 +9,7 @@ from groupwright.assignors import GroupwrightError
 from groupwright.cli._assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._connection import read_settings
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._output import Output, OutputFormat, print_json, print_rows
 
 _CONNECTION = (
     *("bootstrap.servers", "security.protocol", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl."),
@@ -59,6 +60,7 @@ def demo(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep running after the last step, until Ctrl-C.")
     ] = False,
+    output: Output = OutputFormat.TABLE,
     pause: Annotated[float, typer.Option(hidden=True, min=0)] = 9.0,
 ) -> None:
     """Watch a consumer group rebalance on a real Kafka (about a minute, without setup).
@@ -69,12 +71,12 @@ def demo(
     Otherwise the exit status is 1. With a cooperative assignor, members go on consuming during rebalances:
     the table shows the partitions that they kept, and what they consumed meanwhile.
 
+    With --output json or csv, standard output has the result alone; CSV has a row for each step.
+
     Examples:
-    groupwright demo
-
-    groupwright demo --assignor range
-
-    groupwright demo --assignor mypackage.assignors:MyAssignor --config admin.properties
+    - groupwright demo
+    - groupwright demo --assignor range
+    - groupwright demo --assignor mypackage.assignors:MyAssignor --config admin.properties
 
     Kafka runs on this machine, without containers or an installed Java. The first run downloads it (50 MB).
     Each consumer serves its metrics on 127.0.0.1.
@@ -87,7 +89,7 @@ def demo(
             _check_extra()
     from groupwright.cli.demo.interrupts import InterruptedDemo, Interrupts  # noqa: PLC0415 - as above
     from groupwright.cli.demo.runner import Options, run  # noqa: PLC0415 - as above
-    from groupwright.cli.demo.view import view_for  # noqa: PLC0415 - as above
+    from groupwright.cli.demo.view import PlainView, view_for  # noqa: PLC0415 - as above
 
     options = Options(
         assignor=assignor,
@@ -96,7 +98,9 @@ def demo(
         keep=keep,
         pause=pause,
     )
-    view = view_for(Console(highlight=False))
+    is_table = output is OutputFormat.TABLE
+    console = Console(highlight=False, stderr=not is_table)
+    view = view_for(console) if is_table else PlainView(console)
     try:
         with Interrupts() as interrupts, view:
             summary = run(options, view, interrupts)
@@ -106,7 +110,14 @@ def demo(
     except GroupwrightError as error:
         typer.echo(f"groupwright demo: {error}", err=True)
         raise typer.Exit(1) from None
-    view.conclude(summary)
+    if is_table:
+        view.conclude(summary)
+    elif output is OutputFormat.JSON:
+        print_json(summary.document())
+    else:
+        from groupwright.cli.demo.summary import CHANGE_COLUMNS  # noqa: PLC0415 - as above
+
+        print_rows(summary.rows(), CHANGE_COLUMNS, output)
     raise typer.Exit(0 if summary.passed else 1)
 
 

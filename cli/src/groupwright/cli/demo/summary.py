@@ -3,9 +3,13 @@
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from groupwright.cli._output import Column
 from groupwright.cli.demo.view_model import MemberRow
 from groupwright.testing.groups import Redelivery, Report, Span, examples
+
+CHANGE_COLUMNS = tuple(Column(key, key.upper()) for key in ("step", "seconds", "generation", "moved"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,44 @@ class Summary:
                 if (both := report.conflicts + report.strays)
                 else []
             ),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as a document; see `demo.schema.json`."""
+        seconds, report = self.seconds, self.report
+        return {
+            "passed": self.passed,
+            "changes": self.rows(),
+            "rebalances": {
+                "count": len(seconds),
+                "members": self.members,
+                "generations": self.generations,
+                "median_seconds": round(statistics.median(seconds), 3) if seconds else None,
+                "max_seconds": round(max(seconds), 3) if seconds else None,
+            },
+            "partitions": {"moved": self.moved, "revoked": self.revoked, "kept": self.kept},
+            "messages": {
+                "produced": report.produced,
+                "consumed": report.consumed,
+                "consumed_while_rebalancing": self.meanwhile,
+                "lost": sum(span.size for span in report.lost),
+                "duplicates": _size(report.explained),
+                "unexplained_duplicates": _size(report.unexplained),
+                "foreign": sum(span.size for span in report.foreign),
+            },
+            "conflicts": len(report.conflicts) + len(report.strays),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each change, with the keys of `CHANGE_COLUMNS`."""
+        return [
+            {
+                "step": change.title,
+                "seconds": round(change.seconds, 3),
+                "generation": change.generation,
+                "moved": change.moved,
+            }
+            for change in self.changes
         ]
 
     def conclusion(self) -> str:

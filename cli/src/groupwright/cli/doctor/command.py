@@ -8,7 +8,7 @@ import typer
 
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, read_settings
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Output, OutputFormat
+from groupwright.cli._output import Output, OutputFormat, plural
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
@@ -22,7 +22,7 @@ _SUBJECTS = ("broker", "group", "offsets topic")
 def doctor(
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Settings, which override the file's."),
+        typer.Argument(metavar="KEY=VALUE", help="Settings, which override the file's."),
     ] = None,
     *,
     bootstrap_servers: BootstrapServers = None,
@@ -49,8 +49,7 @@ def doctor(
     with bootstrap.servers also to the broker's limits; and with group.id also to the group and to the offsets
     topic. The end of the report lists what was checked, and what was not. Changes nothing and joins no group.
 
-    For example:
-
+    Examples:
     - groupwright doctor --config consumer.properties
     - groupwright doctor --offline session.timeout.ms=6000 partition.assignment.strategy=range
     - groupwright doctor --bootstrap-servers localhost:9092 group.id=billing --output json
@@ -98,7 +97,6 @@ def _examine(
 ) -> ExitStatus:
     from groupwright.cli.doctor.report import (  # noqa: PLC0415 - `groupwright --help` needs none of these
         Check,
-        count,
         exit_status,
         print_report,
     )
@@ -107,7 +105,7 @@ def _examine(
     from groupwright.instrumentation.advice.configuration import RULES, Measured  # noqa: PLC0415 - as above
 
     measured = Measured(longest_processing, restarts_often)
-    detail = f"{count(len(given), 'setting')} validated, {count(len(RULES), 'rule')}"
+    detail = f"{plural(len(given), 'setting')} validated, {plural(len(RULES), 'rule')}"
     checks = [Check("configuration", detail)]
     of_cluster: list[Finding] = []
     if offline or not given.get("bootstrap.servers"):
@@ -191,12 +189,11 @@ class _Examination:
 
     def _check_group(self, group: str) -> str:
         from groupwright.cli.doctor.facts import find_consumer_group, group_facts  # noqa: PLC0415 - as above
-        from groupwright.cli.doctor.report import count  # noqa: PLC0415 - as above
         from groupwright.instrumentation.advice import on_group  # noqa: PLC0415 - as above
 
         facts = group_facts(find_consumer_group(self._cluster, group))
         self._findings += on_group(self._given, facts, self._measured.limits)
-        return f"{group!r}, {facts.state} with {count(len(facts.members), 'member')}"
+        return f"{group!r}, {facts.state} with {plural(len(facts.members), 'member')}"
 
     def _check_offsets_topic(self, group: str) -> str:
         from groupwright.cli.doctor.facts import offsets_topic  # noqa: PLC0415 - as above

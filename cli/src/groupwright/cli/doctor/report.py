@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from groupwright.cli._exit import ExitStatus
-from groupwright.cli._output import Column, OutputFormat, console, print_json, print_rows
+from groupwright.cli._output import Column, OutputFormat, console, plural, print_json, print_rows
 from groupwright.instrumentation.advice import Finding, Severity
 
 _COLUMNS = tuple(
@@ -110,9 +110,4 @@ def _wrapped(name: str, text: str, width: int) -> str:
 def summary(findings: Sequence[Finding]) -> str:
     """Return the numbers of warnings and notes."""
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
-    return f"{count(warnings, 'warning')}, {count(len(findings) - warnings, 'note')}"
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+    return f"{plural(warnings, 'warning')}, {plural(len(findings) - warnings, 'note')}"

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from groupwright.cli._completion import GroupName
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Output, OutputFormat, print_json, print_rows
+from groupwright.cli._output import Output, OutputFormat, plural, print_json, print_rows
 from groupwright.cli._suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _MOST_SENTENCES = 20
 
 
 def offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
+    group: GroupName,
     *,
     topic: Annotated[
         list[str] | None,
@@ -74,11 +75,9 @@ def offsets(
     outside of a log become its beginning or its end. Partitions whose offset stays are not written.
 
     Examples:
-    groupwright offsets billing --bootstrap-servers localhost:9092
-
-    groupwright offsets billing --reset-to duration:1h --topic orders --export before.csv --execute
-
-    groupwright offsets billing --reset-to file:before.csv --execute
+    - groupwright offsets billing --bootstrap-servers localhost:9092
+    - groupwright offsets billing --reset-to duration:1h --topic orders --export before.csv --execute
+    - groupwright offsets billing --reset-to file:before.csv --execute
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
     from groupwright.cli.offsets.selection import parse_choice  # noqa: PLC0415 - as above
@@ -190,7 +189,7 @@ def _export(path: Path, plan: "list[PlannedPartition]") -> None:
 
     found = {each.key: each.committed for each in plan if each.committed is not None}
     write_offsets(path, found)
-    _say(f"{path} has the offsets of {len(found)} partitions, as they were before")
+    _say(f"{path} has the offsets of {plural(len(found), 'partition')}, as they were before")
 
 
 # --- What is written --------------------------------------------------------------------------------
@@ -224,9 +223,7 @@ def _execute(
     _print_made(group, action, made, output, is_executed=True)
     if not result.failures:
         verb = "deleted" if action is view.Action.DELETE else "written"
-        _say(
-            f"{len(changes)} offsets were {verb} and read back, {len(plan) - len(changes)} stay as they were"
-        )
+        _say(f"{plural(len(changes), 'offset')} {verb} and read back, {len(plan) - len(changes)} unchanged")
         raise typer.Exit
     _say_each([f"{each.name}: {result.failures[each.key]}" for each in plan if each.key in result.failures])
     joined = cluster.describe([group.id])[group.id]

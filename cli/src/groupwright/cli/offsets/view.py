@@ -12,11 +12,11 @@ from groupwright.cli.offsets.plan import PlannedPartition
 SHOWN_COLUMNS = (
     Column("topic", "TOPIC"),
     Column("partition", "PARTITION", is_number=True),
-    Column("begin", "BEGIN", is_number=True),
+    Column("begin", "BEGIN", is_number=True, is_optional=True),
     Column("committed", "COMMITTED", is_number=True),
     Column("end", "END", is_number=True),
     Column("lag", "LAG", is_number=True),
-    Column("leader_epoch", "EPOCH", is_number=True),
+    Column("leader_epoch", "EPOCH", is_number=True, is_optional=True),
     Column("metadata", "METADATA"),
 )
 PLAN_COLUMNS = (

@@ -83,12 +83,12 @@ def _processing_time(config: Configuration, known: Measured) -> Iterator[Finding
     if longest is None or longest * 1000 <= _SHARE * interval:
         return
     wanted = int(longest * 3000)
+    when = "Then" if longest * 1000 >= interval else "If processing gets slower,"
     fewer = "process fewer messages between polls, such as by a smaller num_messages of consume()"
     yield warning(
         "max-poll-interval",
         f"{config.describe('max.poll.interval.ms')}, and up to {longest:.1f} s pass between two polls",
-        "If processing gets slower, the member leaves the group, loses its partitions, and their "
-        "messages are processed twice",
+        f"{when} the member leaves the group, loses its partitions, and their messages are processed twice",
         f"{fewer[0].upper()}{fewer[1:]}"
         if wanted > _LONGEST_POLL_INTERVAL_MS
         else f"Set max.poll.interval.ms to {wanted} or more, or {fewer}. A rebalance waits for a member that "

@@ -1,0 +1,148 @@
+"""Requests to brokers, their responses as the model's objects, and their errors in words."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from groupwright.cli._cluster import kafka_python as kafka
+from groupwright.cli._cluster.model import (
+    CommittedOffset,
+    GroupType,
+    ListedGroup,
+    OpenTransaction,
+    TopicMetadata,
+    TopicPartition,
+)
+from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.consumer.cluster import ClusterConnectionError
+
+FORBIDDEN = frozenset(
+    {
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+_EXCEPTION = re.compile(r"\bKafka\w*Error: ")
+
+
+@dataclass(frozen=True, slots=True)
+class WithGroup:
+    """A response about one group, which does not name it."""
+
+    group_id: str
+    response: Any
+
+    @property
+    def error_code(self) -> int:
+        """The error of the group, or the first of a partition."""
+        errors = (row.error_code for topic in self.response.topics for row in topic.partitions)
+        return getattr(self.response, "error_code", 0) or next(filter(None, errors), 0)
+
+
+def listed_group(row: Any, broker: int) -> ListedGroup:
+    """Return a group in a response to ListGroups."""
+    kind = (row.group_type or "").lower()
+    return ListedGroup(
+        id=row.group_id,
+        type=GroupType(kind) if kind in set(GroupType) else GroupType.CLASSIC,
+        state=row.group_state or "",
+        protocol_type=row.protocol_type,
+        coordinator=broker,
+    )
+
+
+def topic_metadata(row: Any, racks: Mapping[int, str]) -> TopicMetadata:
+    """Return a topic in a response to Metadata."""
+    rows = sorted(row.partitions, key=lambda each: each.partition_index)
+    return TopicMetadata(
+        name=row.name,
+        id=str(row.topic_id),
+        leaders=tuple(each.leader_id for each in rows),
+        racks=tuple(frozenset(racks[node] for node in each.replica_nodes if node in racks) for each in rows),
+        is_internal=bool(row.is_internal),
+    )
+
+
+def open_transaction(row: Any) -> OpenTransaction:
+    """Return a transaction in a response to DescribeTransactions."""
+    return OpenTransaction(
+        transactional_id=row.transactional_id,
+        state=row.transaction_state,
+        producer_id=row.producer_id,
+        started=row.transaction_start_time_ms / 1000,
+        partitions={topic.topic: tuple(sorted(topic.partitions)) for topic in row.topics},
+    )
+
+
+def offset_commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Any:
+    """Return the request that commits offsets of a group without members."""
+    topic = kafka.OffsetCommitRequest.OffsetCommitRequestTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for (name, partition), offset in offsets.items():
+        by_topic[name].append(
+            topic.OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+        )
+    return kafka.OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
+        max_version=8,  # later versions need topic ids
+    )
+
+
+def offset_delete(group: str, partitions: Iterable[TopicPartition]) -> Any:
+    """Return the request that deletes committed offsets."""
+    topic = kafka.OffsetDeleteRequest.OffsetDeleteRequestTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for name, partition in partitions:
+        by_topic[name].append(topic.OffsetDeleteRequestPartition(partition_index=partition))
+    return kafka.OffsetDeleteRequest(
+        group_id=group, topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()]
+    )
+
+
+def describe_share_offsets(groups: Iterable[str]) -> Any:
+    """Return the request for all start offsets of share groups."""
+    group = kafka.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    return kafka.DescribeShareGroupOffsetsRequest(groups=[group(group_id=id_, topics=None) for id_ in groups])
+
+
+def list_offsets(partitions: Iterable[TopicPartition], timestamp: int, *, read_committed: bool) -> Any:
+    """Return the request for offsets of logs; see `Cluster.offsets`."""
+    topic = kafka.ListOffsetsRequest.ListOffsetsTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for name, partition in partitions:
+        row = topic.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        by_topic[name].append(row)
+    return kafka.ListOffsetsRequest(
+        isolation_level=int(read_committed),
+        topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
+        max_version=7,
+    )
+
+
+def reason_of(error: ClusterConnectionError) -> str:
+    """Return why there is no connection, without the names of kafka-python's exceptions."""
+    return _EXCEPTION.sub("", str(error))
+
+
+def words(code: int) -> str:
+    """Return an error in librdkafka's words, with the name of its code."""
+    error = KafkaError(code)
+    return f"{error.str()} ({error.name()})"
+
+
+def forbidden(what: str, code: int) -> CommandError:
+    """Return the error of missing rights."""
+    return CommandError(f"these credentials may not access {what}: {words(code)}", ExitStatus.FORBIDDEN)

@@ -1,0 +1,45 @@
+"""The command `groupwright completion`: a shell's script that completes the command line."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from typer.completion import (  # type: ignore[attr-defined] # typer imports the second there
+    get_completion_inspect_parameters,
+    get_completion_script,
+)
+
+_PROGRAM = "groupwright"
+
+
+class Shell(StrEnum):
+    """A shell whose command line can be completed."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
+    """Print a script that completes commands, options, their values, and the names of groups.
+
+    Names of groups come from the cluster that the command line or the environment names.
+
+    Examples:
+    - source <(groupwright completion bash)
+    - source <(groupwright completion zsh)
+    - groupwright completion fish | source
+    """
+    script = get_completion_script(
+        prog_name=_PROGRAM, complete_var=f"_{_PROGRAM.upper()}_COMPLETE", shell=shell.value
+    )
+    typer.echo(script)
+
+
+def enable_completion() -> None:
+    """Let the command answer the requests of these scripts.
+
+    Typer does so itself only for apps with its options `--install-completion` and `--show-completion`, which
+    guess the shell.
+    """
+    get_completion_inspect_parameters()

@@ -1,0 +1,386 @@
+"""`groups`, `describe`, `lag` and `locate` on a real Kafka, with groups of all types and states."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from typer.testing import CliRunner, Result
+
+from groupwright import cli
+from groupwright.cli._cluster.client import Cluster
+from groupwright.cli.app import app
+from groupwright.consumer import Consumer
+from groupwright.testing import Listener, LocalKafka, Security
+from harness.patience import PATIENCE
+from harness.streams import join_streams_group
+from harness.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+
+Run = Callable[..., Result]
+
+SCHEMAS = Path(cli.__file__).parent / "_schemas"
+PARTITIONS, MESSAGES, COMMITTED = 4, 10, 4
+SECONDS_OLD = 1_700_000_000
+BY_HAND = {"enable.auto.commit": False}
+MEMBERS: dict[str, list[dict[str, Any]]] = {
+    "classic": [{"client.id": name, "heartbeat.interval.ms": 200} for name in ("one", "two")],
+    "static": [
+        {"client.id": name, "group.instance.id": f"i-{name}", "heartbeat.interval.ms": 200} for name in "ab"
+    ],
+    "new": [{"client.id": "one", "group.protocol": "consumer", "client.rack": "r1"}],
+    "own": [{"client.id": "one", "make": Consumer, "partition.assignment.strategy": "cooperative-sticky"}],
+}
+TYPES = {"new": "consumer", "shared": "share", "flow": "streams"}
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    """A broker with a group of each type, and one without members; the group `gone` was deleted."""
+    with LocalKafka(security=Security(authorize=True)) as kafka, ExitStack() as members:
+        kafka.create_topic("orders", PARTITIONS)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        for number in range(PARTITIONS * MESSAGES):
+            at = SECONDS_OLD * 1000
+            producer.produce("orders", b"x", partition=number % PARTITIONS, timestamp=at)
+        assert producer.flush(PATIENCE) == 0
+        for group in (*MEMBERS, "empty", "gone"):
+            commit(kafka, group)
+        kafka.admin().delete_consumer_groups(["gone"])["gone"].result(PATIENCE)
+        for group, all_settings in MEMBERS.items():
+            join(kafka, group, all_settings, members)
+        share(kafka, members)
+        join_streams_group(kafka.bootstrap_servers, "flow", "orders")
+        yield kafka
+
+
+def settings_of(kafka: LocalKafka, group: str) -> dict[str, Any]:
+    return {"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, "client.id": "one"}
+
+
+def commit(kafka: LocalKafka, group: str) -> None:
+    consumer = confluent_kafka.Consumer(settings_of(kafka, group))
+    offsets = [TopicPartition("orders", number, COMMITTED) for number in range(PARTITIONS)]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+
+
+def share(kafka: LocalKafka, members: ExitStack) -> None:
+    """Add a share group, which has acknowledged something, and lags by five messages."""
+    kafka.create_topic("jobs", 1)
+    consumer = members.enter_context(confluent_kafka.ShareConsumer(settings_of(kafka, "shared")))
+    consumer.subscribe(["jobs"])
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+    def produce(messages: int) -> None:
+        for _ in range(messages):
+            producer.produce("jobs", b"x")
+        assert producer.flush(PATIENCE) == 0
+
+    with Cluster({"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
+
+        def has_acknowledged() -> bool:
+            produce(1)
+            consumer.poll(0.1)
+            return bool(cluster.share_offsets(["shared"])["shared"])
+
+        wait_until(has_acknowledged, "the share group has a start offset")
+    produce(5)
+
+
+def join(kafka: LocalKafka, group: str, all_settings: list[dict[str, Any]], members: ExitStack) -> None:
+    """Add members, and poll until all partitions have an owner. They stay without further polls."""
+    consumers = []
+    for settings in all_settings:
+        make: Any = settings.get("make", confluent_kafka.Consumer)
+        given = {key: value for key, value in settings.items() if key != "make"}
+        consumer = make({**settings_of(kafka, group), **BY_HAND, **given})
+        members.callback(consumer.close)
+        consumer.subscribe(["orders"])
+        consumers.append(consumer)
+
+    def settled() -> bool:
+        for consumer in consumers:
+            consumer.poll(0.02)
+        owned = [len(consumer.assignment()) for consumer in consumers]
+        return sum(owned) == PARTITIONS and all(owned)
+
+    wait_until(settled, f"each partition of {group} has one owner")
+
+
+@pytest.fixture
+def run(kafka: LocalKafka) -> Run:
+    """Run a command in this process, without a terminal."""
+
+    def run(*arguments: str, **environment: str) -> Result:
+        given = {"GROUPWRIGHT_BOOTSTRAP_SERVERS": kafka.bootstrap_servers, "COLUMNS": "200", **environment}
+        return CliRunner().invoke(app, arguments, env=given)
+
+    return run
+
+
+def document(result: Result, command: str) -> Any:
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    found = json.loads(result.stdout)
+    jsonschema.validate(found, json.loads((SCHEMAS / f"{command}.schema.json").read_text(encoding="utf-8")))
+    return found
+
+
+# --- Groups
+
+
+def test_groups_of_all_types_and_states_are_listed(run: Run) -> None:
+    rows = {row["group"]: row for row in document(run("groups", "-o", "json"), "groups")}
+
+    lag, shared_lag = PARTITIONS * (MESSAGES - COMMITTED), rows["shared"]["lag"]
+    assert shared_lag >= 5
+    shapes = {
+        group: (row["type"], row["state"], row["assignor"], row["members"], row["partitions"], row["lag"])
+        for group, row in rows.items()
+    }
+    assert shapes == {
+        "classic": ("classic", "Stable", "range", 2, PARTITIONS, lag),
+        "static": ("classic", "Stable", "range", 2, PARTITIONS, lag),
+        "new": ("consumer", "Stable", "uniform", 1, PARTITIONS, lag),
+        "own": ("classic", "Stable", "cooperative-sticky", 1, PARTITIONS, lag),
+        "empty": ("classic", "Empty", None, 0, 0, lag),
+        "shared": ("share", "Stable", "simple", 1, 1, shared_lag),
+        "flow": ("streams", "Stable", None, 1, PARTITIONS, None),
+    }
+
+
+def test_filters_sorting_and_csv(run: Run) -> None:
+    result = run("groups", "*a*", "--state", "stable", "--sort", "members", "--output", "csv")
+
+    assert result.exit_code == 0
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert [row["group"] for row in rows] == ["classic", "static", "shared"]
+    assert [row["group"] for row in json.loads(run("groups", "--type", "share", "-o", "json").stdout)] == [
+        "shared"
+    ]
+    none = run("groups", "clasic")
+    assert (none.exit_code, none.stderr) == (
+        0,
+        "groupwright groups: none of 7 groups matches, did you mean 'classic'?\n",
+    )
+
+
+# --- One group
+
+
+@pytest.mark.parametrize("group", [*MEMBERS, "empty", "shared", "flow"])
+def test_a_group_is_described(kafka: LocalKafka, run: Run, group: str) -> None:
+    found = document(run("describe", group, "-o", "json"), "describe")
+
+    assert (found["group"], found["type"]) == (group, TYPES.get(group, "classic"))
+    located = document(run("locate", group, "-o", "json"), "locate")[0]
+    coordinator = found["coordinator"]
+    assert (located["partition"], located["broker"], located["port"]) == (
+        coordinator["offsets_partition"],
+        coordinator["broker"],
+        coordinator["port"],
+    )
+    assert f"{coordinator['host']}:{coordinator['port']}" == kafka.bootstrap_servers
+    topic, partitions = ("jobs", 1) if group == "shared" else ("orders", PARTITIONS)
+    assigned = [number for member in found["members"] for number in member["assigned"].get(topic, [])]
+    assert sorted(assigned) == ([] if group == "empty" else list(range(partitions)))
+    assert all(member["host"] == "127.0.0.1" for member in found["members"])
+    wanted = [settings.get("group.instance.id") for settings in MEMBERS.get(group, ())]
+    if wanted:
+        assert sorted(map(str, wanted)) == sorted(str(each["instance_id"]) for each in found["members"])
+        assert [each["rack"] for each in found["members"]] == [
+            settings.get("client.rack") for settings in MEMBERS[group]
+        ]
+    odd = {"empty": "The group has no members: nobody consumes.", "flow": "No offset of orders-0, orders-1"}
+    assert [each.startswith(odd.get(group, "nothing")) for each in found["odd"]] == [True] * (group in odd)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_description_fits_the_terminal(run: Run, width: int) -> None:
+    for group in (*MEMBERS, "shared", "flow"):
+        lines = run("describe", group, COLUMNS=str(width)).stdout.splitlines()
+        assert max(map(len, lines)) <= width
+        assert f"group        {group}" in lines
+        topic = "jobs" if group == "shared" else "orders"
+        assert f"subscribes   {topic}" in lines
+        (header,) = [line for line in lines if line.startswith("MEMBER ")]
+        assert header.split()[-1] == "ASSIGNED"
+        row = lines[lines.index(header) + 1]
+        assert row.split()[0] in {"one", "two", "i-a", "rdkafka"} or group == "flow"
+        assert f"{topic} 0" in row
+    empty = run("describe", "empty", COLUMNS=str(width)).stdout
+    assert empty.startswith("! The group has no members: nobody consumes.\n")
+
+
+def test_lag_in_messages_and_seconds_by_partition_with_its_member(run: Run) -> None:
+    rows = document(run("lag", "classic", "empty", "--by", "partition", "-o", "json"), "lag")
+
+    assert [(row["group"], row["partition"]) for row in rows] == [
+        (group, number) for group in ("classic", "empty") for number in range(PARTITIONS)
+    ]
+    assert all(row["messages"] == MESSAGES - COMMITTED and row["seconds"] > 0 for row in rows)
+    assert [row["member"] for row in rows] == ["one", "one", "two", "two", None, None, None, None]
+    by_group = {row["group"]: row["messages"] for row in document(run("lag", "-o", "json"), "lag")}
+    assert by_group == {
+        **dict.fromkeys([*MEMBERS, "empty"], PARTITIONS * (MESSAGES - COMMITTED)),
+        "shared": by_group["shared"],
+        "flow": None,
+    }
+
+
+# --- What is wrong
+
+
+@pytest.mark.parametrize("command", ["describe", "lag"])
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        ("clasic", "there is no group 'clasic', did you mean 'classic'?"),
+        ("gone", "there is no group 'gone', or these credentials may not describe it. "),
+    ],
+)
+def test_wrong_names_are_not_found(run: Run, command: str, group: str, said: str) -> None:
+    result = run(command, group)
+
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert result.stderr.startswith(f"groupwright {command}: {said}")
+
+
+@pytest.mark.parametrize("command", [("groups",), ("describe", "a"), ("lag",), ("locate", "a")])
+def test_no_broker_is_said(run: Run, command: tuple[str, ...]) -> None:
+    result = run(*command, "--bootstrap-servers", "127.0.0.1:1", "--timeout", "1")
+
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == (
+        f"groupwright {command[0]}: cannot query the cluster at 127.0.0.1:1: 127.0.0.1:1 cannot be reached: "
+        "111 ECONNREFUSED. Check bootstrap.servers, and that a broker runs there\n"
+    )
+
+
+def test_a_secured_cluster_shows_what_the_credentials_allow(
+    kafka: LocalKafka, run: Run, tmp_path: Path
+) -> None:
+    """The group `static` belongs to another user; groups without rights belong to all."""
+    right = AclBinding(
+        ResourceType.GROUP,
+        "static",
+        ResourcePatternType.LITERAL,
+        "User:bob",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.ALLOW,
+    )
+    kafka.admin().create_acls([right])[right].result(PATIENCE)
+    config = tmp_path / "client.json"
+    settings = kafka.secure_config(Listener.SASL_SSL, user="alice")
+    config.write_text(json.dumps(settings))
+    alice = {"GROUPWRIGHT_CONFIG": str(config), "GROUPWRIGHT_BOOTSTRAP_SERVERS": ""}
+
+    found = document(run("describe", "classic", "-o", "json", **alice), "describe")
+    assert (len(found["members"]), found["lag"]) == (2, PARTITIONS * (MESSAGES - COMMITTED))
+    for name, *options in (["groups"], ["lag", "--no-seconds"]):
+        partly = run(name, *options, "-o", "json", **alice)
+        assert partly.exit_code == 7
+        assert partly.stderr == f"groupwright {name}: these credentials may not describe static\n"
+        assert "classic" in {row["group"] for row in json.loads(partly.stdout)}
+    for command in ("describe", "lag"):
+        forbidden = run(command, "static", **alice)
+        assert (forbidden.exit_code, forbidden.stdout) == (5, "")
+        assert "these credentials may not access the group 'static': " in forbidden.stderr
+
+    config.write_text(json.dumps({**settings, "sasl.password": "wrong"}))
+    wrong = run("groups", **alice)
+    assert (wrong.exit_code, wrong.stdout) == (3, "")
+    assert wrong.stderr.endswith("Correct the security settings\n")
+
+
+# --- The page
+
+PAGE = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+RUN_BY_OTHER_TESTS = (
+    *("pip", "source", "curl"),
+    *("groupwright completion", "groupwright exporter", "groupwright demo", "groupwright pipeline"),
+)
+STATUSES = {"doctor": 1}
+
+
+def test_each_command_of_the_page_runs(
+    kafka: LocalKafka, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        line.partition("  #")[0].strip()
+        for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    commands = [line for line in lines if not line.startswith(RUN_BY_OTHER_TESTS)]
+    assert len(commands) > 15
+    monkeypatch.chdir(tmp_path)
+    settings = "group.id=billing\nclient.id=billing-1\nmax.poll.interval.ms=30000\n"
+    Path("consumer.properties").write_text(settings, encoding="utf-8")
+    commit(kafka, "billing")
+    try:
+        for command in commands:
+            _, name, *arguments = shlex.split(command.replace("localhost:9092", kafka.bootstrap_servers))
+            result = run(name, *arguments)
+            assert result.exit_code == STATUSES.get(name, 0), (command, result.output)
+            assert result.stdout, command
+    finally:
+        kafka.admin().delete_consumer_groups(["billing"])["billing"].result(PATIENCE)
+
+
+# --- Terminals and shells
+
+
+def test_colours_are_for_terminals_alone(kafka: LocalKafka, groupwright: Callable[..., Any]) -> None:
+    arguments = ("describe", "empty", "--bootstrap-servers", kafka.bootstrap_servers)
+
+    assert "\x1b[" not in groupwright(*arguments).stdout
+    for environment, has_colours in (({}, True), ({"NO_COLOR": "1"}, False)):
+        assert ("\x1b[33m" in on_terminal(*arguments, **environment)) is has_colours
+
+
+def on_terminal(*arguments: str, **environment: str) -> str:
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "groupwright.cli", *arguments]
+    unset = ("CI", "NO_COLOR", "FORCE_COLOR")
+    base = {name: value for name, value in os.environ.items() if name not in unset}
+    with os.fdopen(parent, "rb", buffering=0) as terminal:
+        done = subprocess.run(
+            command, env={**base, "TERM": "xterm", **environment}, stdout=child, timeout=PATIENCE, check=True
+        )
+        os.close(child)
+        assert done.returncode == 0
+        return terminal.read(1 << 16).decode()
+
+
+def test_a_shell_completes_the_names_of_groups(kafka: LocalKafka, groupwright: Callable[..., Any]) -> None:
+    def completed(line: str) -> list[str]:
+        words = line.split(" ")
+        result = groupwright(
+            COMP_WORDS=line,
+            COMP_CWORD=str(len(words) - 1),
+            _GROUPWRIGHT_COMPLETE="complete_bash",
+            GROUPWRIGHT_BOOTSTRAP_SERVERS="127.0.0.1:1",
+        )
+        return str(result.stdout).split()
+
+    servers = f"--bootstrap-servers {kafka.bootstrap_servers}"
+    assert completed(f"groupwright describe {servers} s") == ["shared", "static"]
+    assert completed(f"groupwright lag {servers} static s") == ["shared"]
+    assert completed("groupwright describe s") == []

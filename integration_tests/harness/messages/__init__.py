@@ -1,0 +1,1 @@
+"""Schemas of requests that tests send, and no client of Python has."""
