@@ -1,0 +1,117 @@
+"""The documentation's site: it builds without a warning, and its pages agree with the code."""
+
+import ast
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from assignor_pictures import PAGE, drawn
+from site_pages import rewritten, site_files
+
+from harness.patience import PATIENCE
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("assignors/src", "consumer/src", "core/src", "instrumentation/src")
+VARIABLE = "…"
+# Of `%` and of `str.format`.
+PLACEHOLDER = re.compile(r"%\.?\d*[sdrfg]|\{\w*(?:![rs])?(?::[^}]*)?\}")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    build = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert build.returncode == 0, build.stderr
+    return folder
+
+
+def test_the_site_has_every_page_and_a_search_index(site: Path) -> None:
+    for page in site_files():
+        path = Path(page)
+        if path.suffix == ".md":
+            folder = path.parent if path.name == "README.md" else path.with_suffix("")
+            assert (site / folder / "index.html").is_file(), page
+        else:
+            assert (site / path).is_file(), page
+    assert "Eager and cooperative" in (site / "search" / "search_index.json").read_text(encoding="utf-8")
+
+
+def test_the_site_fetches_nothing_from_other_servers(site: Path) -> None:
+    loaded = re.compile(r'<(?:script|img|iframe)\b[^>]*\bsrc="?(https?:)?//|<link\b[^>]*\bhref="?(https?:)?//')
+
+    for page in site.rglob("*.html"):
+        tags = [tag for tag in loaded.finditer(page.read_text(encoding="utf-8")) if "canonical" not in tag[0]]
+        assert tags == [], page
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(?:@import|url\()\s*[\"']?https?:", sheet.read_text(encoding="utf-8")), sheet
+
+
+def test_the_api_has_the_exported_names(site: Path) -> None:
+    for part, names in {
+        "consumer": ("Consumer.poll", "Consumer.enforce_rebalance", "AIOConsumer"),
+        "assignors": ("Assignor.assign", "Group", "simulate"),
+        "instrumentation": ("instrument", "create_instrumented"),
+        "testing": ("LocalKafka.create_topic",),
+    }.items():
+        page = (site / "docs" / "api" / part / "index.html").read_text(encoding="utf-8")
+        for name in names:
+            assert f'id="groupwright.{part}.{name}"' in page
+
+
+def test_links_to_folders_and_to_other_files_are_followed() -> None:
+    published = {"README.md", "consumer/README.md", "docs/concepts.md"}
+    page = (
+        "[a](../consumer/) [`b`](../examples/metrics.py) [c](../docs/tests) [d](concepts.md#x) [e](#x)\n"
+        "```\n[f](../LICENSE)\n```\n[g](../nothing.md) [h](../LICENSE)"
+    )
+
+    assert rewritten(page, "docs/page.md", published, "https://host/it") == (
+        "[a](../consumer/README.md) [`b`](https://host/it/blob/main/examples/metrics.py) "
+        "[c](https://host/it/tree/main/docs/tests) [d](concepts.md#x) [e](#x)\n"
+        "```\n[f](../LICENSE)\n```\n[g](../nothing.md) [h](https://host/it/blob/main/LICENSE)"
+    )
+
+
+def test_the_pictures_of_the_assignors_are_up_to_date() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert drawn(page) == page
+
+
+def test_each_quoted_message_is_in_the_sources() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    _, errors = page.split("## Errors\n")
+    quoted = re.findall(r"^\| `([^`]+)` \|", errors, re.MULTILINE)
+    texts = [text for folder in SOURCES for path in (ROOT / folder).rglob("*.py") for text in _texts(path)]
+
+    assert len(quoted) > 30
+    assert [message for message in quoted if not any(_has(text, message) for text in texts)] == []
+
+
+def _has(text: str, message: str) -> bool:
+    """Tell whether a text of the sources has the message, with variable parts at the same places."""
+    places = [text.find(part) for part in message.split(VARIABLE) if part.strip()]
+    return -1 not in places and all(before < after for before, after in pairwise(places))
+
+
+def _texts(path: Path) -> list[str]:
+    """Return the string literals of a module, with `VARIABLE` for each variable part."""
+    texts = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else VARIABLE for part in node.values)
+            texts.append("".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.append(PLACEHOLDER.sub(VARIABLE, node.value))
+    return texts
