@@ -14,7 +14,6 @@ from groupwright.assignors import (
     Group,
     LoadAwareAssignor,
     Member,
-    SimulatedEvent,
     Topic,
     by_name,
     simulate,
@@ -56,8 +55,12 @@ def _picture(assignor: Assignor) -> str:
     ]
     titles = ("A, B, C and D", "E joins", "B leaves")
     played = zip(titles, simulate(start, assignor, events), strict=True)
-    heading = f"{assignor.name:{_INDENT}}{_row(lambda _, partition: str(partition), list(_TOPICS))}"
-    rows = [f"  {title:{_INDENT - 2}}{_owners(event.assignment)}{_moved(event)}" for title, event in played]
+    numbers = _row(lambda _, partition: str(partition), list(_TOPICS))
+    heading = f"{assignor.name:{_INDENT}}{numbers}{_numbers('moved', 'paused')}"
+    rows = [
+        f"  {title:{_INDENT - 2}}{_owners(event.assignment)}{_numbers(event.moved.count, event.paused.count)}"
+        for title, event in played
+    ]
     return "\n".join([heading, *rows])
 
 
@@ -77,15 +80,14 @@ def _owners(assignment: Assignment) -> str:
 
 def _row(cell: Callable[[str, int], str], titles: list[str]) -> str:
     topics = zip(titles, _TOPICS.items(), strict=True)
-    return "   ".join(
+    return "  ".join(
         " ".join([title, *(cell(name, partition) for partition in range(topic.partitions))])
         for title, (name, topic) in topics
     )
 
 
-def _moved(event: SimulatedEvent) -> str:
-    rebalances = f"{len(event.rebalances)} rebalance{'s' if len(event.rebalances) > 1 else ''}"
-    return f"   {rebalances}, {event.moved.count} moved, {event.paused.count} paused"
+def _numbers(moved: int | str, paused: int | str) -> str:
+    return f"{moved:>7} {paused:>6}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Hook of MkDocs: the site's pages are the repository's Markdown files, under their own paths.
 
-Links between pages therefore need no translation. Links to other files of the repository become links to its host.
+Links between pages therefore need no translation. Links to other files of the repository become links to its
+host.
 """
 
 import re
