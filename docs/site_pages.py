@@ -44,7 +44,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Return the page with links that the site can follow."""
-    return rewritten(markdown, page.file.src_uri, {file.src_uri for file in files}, config.repo_url or "")
+    return rewritten(markdown, page.file.src_uri, {file.src_uri for file in files}, config.extra["repository"])
 
 
 def rewritten(markdown: str, source: str, published: set[str], repository: str) -> str:
