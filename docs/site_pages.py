@@ -44,7 +44,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Return the page with links that the site can follow."""
-    return rewritten(markdown, page.file.src_uri, {file.src_uri for file in files}, config.extra["repository"])
+    published = {file.src_uri for file in files}
+    return rewritten(markdown, page.file.src_uri, published, config.extra["repository"])
 
 
 def rewritten(markdown: str, source: str, published: set[str], repository: str) -> str:
