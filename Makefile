@@ -15,7 +15,7 @@ SHIPPED := core assignors consumer instrumentation pipeline testing cli
 OLD_TYPER := -W "ignore:'click.utils:DeprecationWarning"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows types format check docs docs-check lock build sbom release-check bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows types format check docs docs-check docs-site lock build sbom release-check bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,7 @@ format: $(VENV)/.dev ## Rewrite the code in the project's style
 docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, references, dashboards
 	$(BIN)/python docs/file_map.py
 	$(BIN)/python docs/membership_states.py
+	$(BIN)/python docs/assignor_pictures.py
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
 	$(BIN)/python -m groupwright.cli._exporter.reference > cli/EXPORTER.md
@@ -72,6 +73,9 @@ docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, reference
 
 docs-check: docs ## Fail if a generated page differs from the one in the repository
 	git diff --exit-code
+
+docs-site: $(VENV)/.dev ## Build the documentation's site into build/site (warnings are errors)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean --site-dir build/site $(ARGS)
 
 lock: $(VENV)/.dev ## Resolve the newest versions of all dependencies into requirements-dev.txt
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \

@@ -20,7 +20,7 @@
 Everything is pure: no I/O, no clock, no threads, no global state. Modules that need numpy are imported on
 first use, so that importing this package is cheap.
 
-Example:
+Examples:
     >>> from groupwright.assignors import Group, Member, RangeAssignor
     >>> members = [Member("c-1", ["orders"]), Member("c-2", ["orders"])]
     >>> assignment = RangeAssignor().assign(Group(members, {"orders": 5}))

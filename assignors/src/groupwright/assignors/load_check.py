@@ -49,7 +49,7 @@ def check_load(assignor: Assignor, group: Group, assignment: Assignment) -> Load
         AssignorError: The assignor's result is not an assignment of the group, or the group does not settle.
         Exception: An exception of the assignor.
 
-    Example:
+    Examples:
         >>> from groupwright.assignors import LoadAwareAssignor, Member, Topic
         >>> group = Group([Member("a", ["t"]), Member("b", ["t"])], {"t": Topic(4, weights=[6, 4, 1, 1])})
         >>> owned = Assignment({"a": {"t": [0, 1]}, "b": {"t": [2, 3]}})

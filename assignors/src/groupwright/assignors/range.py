@@ -29,7 +29,7 @@ class RangeAssignor(Assignor):
     It does not balance across topics: with many topics of few partitions, the last members are idle. It
     ignores the partitions that members own.
 
-    Example:
+    Examples:
         Members a, b and c subscribe to `orders` (7 partitions) and to `audit` (2)::
 
             a: orders 0 1 2, audit 0

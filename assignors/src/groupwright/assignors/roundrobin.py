@@ -23,7 +23,7 @@ class RoundRobinAssignor(Assignor):
     the result may be unbalanced. The partitions that members own are ignored: one member more or less moves
     most partitions.
 
-    Example:
+    Examples:
         Members a and b subscribe to `audit` and `orders`, of 3 partitions each::
 
             a: audit 0 2, orders 1

@@ -3,7 +3,7 @@
 For tools that need requests which confluent-kafka does not offer. The connections are those of the consumer's
 membership: the same settings, TLS and SASL, and the same error messages.
 
-Example:
+Examples:
     >>> from kafka.protocol.admin import ListGroupsRequest
     >>> def group_ids(config):
     ...     with ClusterConnection(config) as cluster:

@@ -3,7 +3,7 @@
 For tools. librdkafka checks the properties that it knows; Groupwright's `Consumer` checks the
 rest. Nothing is connected, no plugin is loaded, and no callback is called.
 
-Example:
+Examples:
     >>> for problem in find_problems({"group.id": "billing", "sesion.timeout.ms": 6000}):
     ...     print(problem.key, problem.kind.value)
     sesion.timeout.ms unknown

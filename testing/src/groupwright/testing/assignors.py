@@ -1,6 +1,6 @@
 """Test kit for assignors: correctness, quality of the assignments, and speed.
 
-Example:
+Examples:
     >>> from groupwright.assignors import by_name
     >>> report = check(by_name("roundrobin"), random_groups(count=50))
     >>> report.assignor, report.groups

@@ -28,7 +28,7 @@ def withhold_claimed(group: Group, plan: Assignment | Plan) -> Assignment:
         AssignorError: The plan is not an assignment of this group.
         InvalidInputError: The plan is not a mapping of members to topics and partitions.
 
-    Example:
+    Examples:
         >>> from groupwright.assignors import Group, Member
         >>> owner = Member("a", ["orders"], owned={"orders": [0, 1]}, generation=4)
         >>> group = Group([owner, Member("b", ["orders"])], {"orders": 3})

@@ -91,7 +91,7 @@ def evaluate_load(
         AssignorError: It is not an assignment of this group.
         InvalidInputError: It is not a mapping of members to topics and partitions.
 
-    Example:
+    Examples:
         >>> from groupwright.assignors import Group, Member, Topic
         >>> members = [Member("a", ["orders"]), Member("b", ["orders"])]
         >>> group = Group(members, {"orders": Topic(3, weights=[4, 2, 1])})

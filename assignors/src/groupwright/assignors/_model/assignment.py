@@ -106,7 +106,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
     ) -> "Assignment":
         """Return the assignment with these owners of all partitions. This form is fast to compute.
 
-        Example:
+        Examples:
             >>> Assignment.from_owners(["c-1", "c-2"], {"orders": [0, 1, 0, UNASSIGNED]})
             Assignment({'c-1': {'orders': [0, 2]}, 'c-2': {'orders': [1]}})
 

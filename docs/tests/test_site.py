@@ -1,0 +1,120 @@
+"""The documentation's site: it builds without a warning, and its pages agree with the code."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assignor_pictures import PAGE, drawn
+from harness.patience import PATIENCE
+from site_pages import rewritten, site_files
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("assignors/src", "consumer/src", "core/src", "instrumentation/src")
+VARIABLE = "…"
+# Of `%` and of `str.format`.
+PLACEHOLDER = re.compile(r"%\.?\d*[sdrfg]|\{\w*(?:![rs])?(?::[^}]*)?\}")
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    build = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert build.returncode == 0, build.stderr
+    _check_pages(tmp_path)
+    _check_api(tmp_path)
+    _check_that_nothing_is_fetched(tmp_path)
+
+
+def _check_pages(site: Path) -> None:
+    """Check that each page and picture of the repository is in the site, and that the search knows them."""
+    for path in map(Path, site_files()):
+        folder = path.parent if path.name == "README.md" else path.with_suffix("")
+        assert (site / (folder / "index.html" if path.suffix == ".md" else path)).is_file(), path
+    assert "Eager and cooperative" in (site / "search" / "search_index.json").read_text(encoding="utf-8")
+
+
+def _check_api(site: Path) -> None:
+    """Check that the reference has exported names, those in modules of their own included."""
+    for part, names in {
+        "consumer": ("Consumer.poll", "Consumer.enforce_rebalance", "AIOConsumer"),
+        "assignors": ("Assignor.assign", "Group", "simulate"),
+        "instrumentation": ("instrument", "create_instrumented"),
+        "testing": ("LocalKafka.start", "Kafka.create_topic"),
+    }.items():
+        page = (site / "docs" / "api" / part / "index.html").read_text(encoding="utf-8")
+        for name in names:
+            assert f'id="groupwright.{part}.{name}"' in page
+
+
+def _check_that_nothing_is_fetched(site: Path) -> None:
+    """Check that pages and style sheets load nothing from other servers.
+
+    The theme's scripts fetch two things: facts about the repository, and the library for diagrams.
+    """
+    loaded = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert [tag for tag in loaded.findall(text) if "canonical" not in tag] == [], page
+        assert not re.search(r'data-md-component="?source"?[ >]|class="?mermaid', text), page
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(?:@import|url\()\s*[\"']?https?:", sheet.read_text(encoding="utf-8")), sheet
+
+
+def test_links_to_folders_and_to_other_files_are_followed() -> None:
+    published = {"README.md", "consumer/README.md", "docs/concepts.md"}
+    page = (
+        "[a](../consumer/) [`b`](../examples/metrics.py) [c](../docs/tests) [d](concepts.md#x) [e](#x)\n"
+        "```\n[f](../LICENSE)\n```\n[g](../nothing.md) [h](../LICENSE)"
+    )
+
+    assert rewritten(page, "docs/page.md", published, "https://host/it") == (
+        "[a](../consumer/README.md) [`b`](https://host/it/blob/main/examples/metrics.py) "
+        "[c](https://host/it/tree/main/docs/tests) [d](concepts.md#x) [e](#x)\n"
+        "```\n[f](../LICENSE)\n```\n[g](../nothing.md) [h](https://host/it/blob/main/LICENSE)"
+    )
+
+
+def test_the_pictures_of_the_assignors_are_up_to_date() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert drawn(page) == page
+
+
+def test_each_quoted_message_is_in_the_sources() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    _, errors = page.split("## Errors\n")
+    quoted = re.findall(r"^\| `([^`]+)` \|", errors, re.MULTILINE)
+    texts = [text for folder in SOURCES for path in (ROOT / folder).rglob("*.py") for text in _texts(path)]
+
+    assert len(quoted) > 30
+    assert [message for message in quoted if not any(_has(text, message) for text in texts)] == []
+
+
+def _has(text: str, message: str) -> bool:
+    """Tell whether a text of the sources has the message, with something at each of its variable parts."""
+    return re.search(".*".join(map(re.escape, message.split(VARIABLE))), text) is not None
+
+
+def _texts(path: Path) -> list[str]:
+    """Return the string literals of a module, with `VARIABLE` for each variable part."""
+    texts = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else VARIABLE for part in node.values)
+            texts.append("".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.append(PLACEHOLDER.sub(VARIABLE, node.value))
+    return texts
