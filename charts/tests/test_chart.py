@@ -161,13 +161,41 @@ def test_every_container_but_executors_says_what_it_needs(manifests: list[Manife
 def test_only_drivers_that_make_executors_have_a_token_and_a_role(
     manifests: list[Manifest], example: Path
 ) -> None:
-    executors = "kubernetes-executors" in example.name
+    spark = yaml.safe_load(example.read_text(encoding="utf-8")).get("pipeline", {}).get("spark", {})
+    executors = spark.get("mode") == "kubernetes"
     pods = list(_pods(manifests))
     tokens = {pod["containers"][0]["name"] for pod in pods if pod["automountServiceAccountToken"]}
     assert tokens == ({"driver"} if executors else set())
     kinds = {each["kind"] for each in manifests}
     assert ({"Role", "RoleBinding"} <= kinds) == executors
     assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
+
+
+def test_every_pod_has_the_users_variables_volumes_and_init_containers(helm: Helm) -> None:
+    values = CHART / "ci" / "extras-values.yaml"
+    wanted = yaml.safe_load(values.read_text(encoding="utf-8"))["pod"]
+
+    pods = list(_pods(helm.template("--values", values)))
+
+    assert sorted(pod["containers"][0]["name"] for pod in pods) == [
+        "doctor",
+        "driver",
+        "executor",
+        "exporter",
+    ]
+    for pod in pods:
+        (container,) = pod["containers"]
+        assert pod["initContainers"] == wanted["initContainers"]
+        assert wanted["extraVolumes"][0] in pod["volumes"]
+        assert wanted["extraVolumeMounts"][0] in container["volumeMounts"]
+        assert wanted["extraEnv"][0] in container["env"]
+
+
+def test_additional_objects_may_contain_templates(helm: Helm) -> None:
+    manifests = helm.template("--values", CHART / "ci" / "extras-values.yaml")
+
+    names = {each["metadata"]["name"] for each in manifests if each["kind"] == "ConfigMap"}
+    assert {"tower-groupwright-authorities", "tower-groupwright-notes"} <= names
 
 
 def test_no_secret_is_made(manifests: list[Manifest]) -> None:

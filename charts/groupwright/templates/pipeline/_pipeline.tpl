@@ -92,6 +92,9 @@ spec:
           value: /etc/groupwright/spark
         - name: SPARK_LOCAL_DIRS
           value: /scratch
+        {{- with .root.Values.pod.extraEnv }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
         {{- if $executors }}
         - name: POD_NAME
           valueFrom:
@@ -144,6 +147,9 @@ spec:
         - name: storage
           mountPath: {{ .root.Values.pipeline.storage.mountPath }}
         {{- end }}
+        {{- with .root.Values.pod.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir:
@@ -164,6 +170,9 @@ spec:
     - name: storage
       persistentVolumeClaim:
         claimName: {{ include "groupwright.pipeline.claim" .root }}
+    {{- end }}
+    {{- with .root.Values.pod.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
 {{- end -}}
 
