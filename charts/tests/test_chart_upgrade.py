@@ -1,6 +1,6 @@
 """Upgrades from former versions of the chart: their values are accepted, and no immutable field changes.
 
-Each file in `former/` has the example values of one version, and the immutable fields of its rendered objects.
+Each file in `former/` has the example values of one version, and the immutable fields of its objects.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "CronJob": (),
     "ServiceAccount": (),
 }
-"""Fields, by kind, that the API server refuses to change; a claim's size can grow, but no default may do that."""
+"""Fields, by kind, that an upgrade must not change: the immutable ones, and the size of a claim."""
 
 Manifest = dict[str, Any]
 

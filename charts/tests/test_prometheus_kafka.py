@@ -75,7 +75,7 @@ def silent(prometheus: Prometheus, window: Window) -> set[tuple[str, str]]:
                     prometheus,
                     seen_in_time(panel),
                     window,
-                    {"namespace": "shop", "group": group, "client": ".*"},
+                    {"cluster": ".*", "namespace": "shop", "group": group, "client": ".*"},
                 )
                 for group in ("billing", "mail")
             ]
