@@ -88,7 +88,8 @@ def test_the_charts_own_tests_pass(charts_tools: Path) -> None:
 
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_knows_every_field(manifests: list[Manifest], version: str) -> None:
-    core = [each for each in manifests if not each["apiVersion"].startswith("monitoring.coreos.com/")]
+    operators = ("monitoring.coreos.com/", "grafana.integreatly.org/")
+    core = [each for each in manifests if not each["apiVersion"].startswith(operators)]
     for each in core:
         kubernetes_validate.validate(each, version, strict=True)
     executors = [
@@ -189,6 +190,16 @@ def test_every_pod_has_the_users_variables_volumes_and_init_containers(helm: Hel
         assert wanted["extraVolumes"][0] in pod["volumes"]
         assert wanted["extraVolumeMounts"][0] in container["volumeMounts"]
         assert wanted["extraEnv"][0] in container["env"]
+
+
+def test_a_grafana_dashboard_refers_to_its_config_map(helm: Helm) -> None:
+    manifests = helm.template("--values", CHART / "ci" / "extras-values.yaml")
+    files = {each["metadata"]["name"]: each.get("data") for each in manifests if each["kind"] == "ConfigMap"}
+
+    references = [each["spec"]["configMapRef"] for each in manifests if each["kind"] == "GrafanaDashboard"]
+
+    assert len(references) == 4
+    assert all(each["key"] in files[each["name"]] for each in references)
 
 
 def test_additional_objects_may_contain_templates(helm: Helm) -> None:
