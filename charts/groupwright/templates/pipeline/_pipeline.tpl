@@ -187,6 +187,23 @@ spec:
   "spark.sql.streaming.metricsEnabled" "true"
   "spark.ui.showConsoleProgress" "false"
 -}}
+{{- $formats := list -}}
+{{- range $job := list "stream" "batch" -}}
+{{- if (index $.Values $job).enabled -}}
+{{- $formats = append $formats (merge (dict) (index $.Values $job).settings $.Values.pipeline.settings).format -}}
+{{- end -}}
+{{- end -}}
+{{- $extensions := list -}}
+{{- if has "delta" $formats -}}
+{{- $extensions = append $extensions "io.delta.sql.DeltaSparkSessionExtension" -}}
+{{- $_ := set $conf "spark.sql.catalog.spark_catalog" "org.apache.spark.sql.delta.catalog.DeltaCatalog" -}}
+{{- end -}}
+{{- if has "iceberg" $formats -}}
+{{- $extensions = append $extensions "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions" -}}
+{{- end -}}
+{{- with $extensions -}}
+{{- $_ := set $conf "spark.sql.extensions" (join "," .) -}}
+{{- end -}}
 {{- if eq $spark.mode "local" -}}
 {{- $_ := set $conf "spark.master" (printf "local[%v]" $spark.localThreads) -}}
 {{- else -}}
