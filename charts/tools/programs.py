@@ -1,6 +1,6 @@
 """Builds the chart's checkers from pinned Go modules: helm, helm-unittest, the Prometheus operator's CRDs.
 
-Run by ``make charts-tools``. The programs are cached outside the checkout, in a folder named after a hash of
+Run by ``make charts-tools``; with ``--folder`` it prints where the programs are. The programs are cached outside the checkout, in a folder named after a hash of
 `go.mod` and `go.sum`, and rebuilt if these change.
 """
 
@@ -65,6 +65,9 @@ def _go(where: Path, *arguments: str, **environment: str) -> str:
 
 def _main() -> int:
     target = folder()
+    if "--folder" in sys.argv[1:]:
+        sys.stdout.write(f"{target}\n")
+        return 0
     if target.exists():
         sys.stdout.write(f"{target} is up to date\n")
         return 0
