@@ -194,7 +194,8 @@ def test_every_pod_has_the_users_variables_volumes_and_init_containers(helm: Hel
 
 def test_a_grafana_dashboard_refers_to_its_config_map(helm: Helm) -> None:
     manifests = helm.template("--values", CHART / "ci" / "extras-values.yaml")
-    files = {each["metadata"]["name"]: each.get("data") for each in manifests if each["kind"] == "ConfigMap"}
+    maps = [each for each in manifests if each["kind"] == "ConfigMap"]
+    files = {each["metadata"]["name"]: each.get("data", {}) for each in maps}
 
     references = [each["spec"]["configMapRef"] for each in manifests if each["kind"] == "GrafanaDashboard"]
 
