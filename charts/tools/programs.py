@@ -1,7 +1,8 @@
 """Builds the chart's checkers from pinned Go modules: helm, helm-unittest, the Prometheus operator's CRDs.
 
 Run by ``make charts-tools``; ``--folder`` prints the folder of the programs, and builds nothing. They are
-cached outside the checkout, in a folder named after a hash of `go.mod` and `go.sum`, and rebuilt if these change.
+cached outside the checkout, in a folder named after a hash of `go.mod` and `go.sum`, and rebuilt if these
+change.
 """
 
 import hashlib
