@@ -13,9 +13,11 @@ unexport PYTHONDONTWRITEBYTECODE
 SHIPPED := core assignors consumer instrumentation pipeline testing cli
 # The lowest typer uses what the newest click deprecates.
 OLD_TYPER := -W "ignore:'click.utils:DeprecationWarning"
+# Built by charts-tools.
+HELM = "$$($(BIN)/python charts/tools/programs.py --folder)/helm"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows types format check docs docs-check docs-site lock build sbom release-check bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
+.PHONY: help demo demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows types format check docs docs-check docs-site lock build sbom release-check package-chart publish-chart publish-image bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +96,19 @@ sbom: build ## Write the bill of materials of the wheel and its dependencies, bu
 
 release-check: $(VENV)/.dev ## Check that version, changelog and chart agree with TAG=v1.2.3
 	$(BIN)/python .ci/release-check "$(TAG)"
+
+package-chart: $(VENV)/.dev charts-tools ## Package the chart into build/chart
+	rm -rf build/chart
+	$(HELM) package charts/groupwright --destination build/chart
+
+publish-chart: package-chart ## Push the chart to oci://REGISTRY/charts, with docker's credentials
+	$(if $(REGISTRY),,$(error REGISTRY is not set: give the registry and the namespace, without a scheme))
+	$(HELM) push build/chart/*.tgz "oci://$(REGISTRY)/charts" --registry-config "$(HOME)/.docker/config.json" $(ARGS)
+
+publish-image: ## Build the image with FORMATS, and push it to REGISTRY/groupwright with TAG (v1.2.3: 1.2.3)
+	$(if $(and $(REGISTRY),$(TAG)),,$(error REGISTRY or TAG is not set))
+	docker buildx build --file charts/image/Dockerfile --build-arg FORMATS="$(FORMATS)" --provenance=true --sbom=true \
+	  --tag "$(REGISTRY)/groupwright:$(TAG:v%=%)" --metadata-file build/image.json --push .
 
 bench-assignors: $(VENV)/.dev ## Measure the leader's step against Java, franz-go, kafka-python and aiokafka (ARGS=--quick)
 	$(BIN)/python -m benchmarks.assignors $(ARGS)

@@ -30,7 +30,7 @@ _NOW = Row(
         _stat(
             "Stuck groups",
             "In a rebalance that does not end, or without progress.",
-            "sum(max by (namespace, group) (groupwright_cluster_group_stuck{@group})) or vector(0)",
+            "sum(max by (@target, group) (groupwright_cluster_group_stuck{@group})) or vector(0)",
             limits=(Limit(1, "red"),),
             runbook="cluster-group-stuck",
         ),
@@ -67,24 +67,20 @@ _GROUPS = Row(
             "The oldest uncommitted message first.",
             "short",
             (
+                Query("max by (@target, group) (groupwright_cluster_lag_seconds{@group})", "Oldest message"),
+                Query("sum by (@target, group) (groupwright_cluster_lag{@group})", "Lag"),
+                Query("max by (@target, group) (groupwright_cluster_group_members{@group})", "Members"),
                 Query(
-                    "max by (namespace, group) (groupwright_cluster_lag_seconds{@group})", "Oldest message"
-                ),
-                Query("sum by (namespace, group) (groupwright_cluster_lag{@group})", "Lag"),
-                Query("max by (namespace, group) (groupwright_cluster_group_members{@group})", "Members"),
-                Query(
-                    "max by (namespace, group) (groupwright_cluster_group_idle_members{@group})",
+                    "max by (@target, group) (groupwright_cluster_group_idle_members{@group})",
                     "Without partitions",
                 ),
                 Query(
-                    "max by (namespace, group) "
+                    "max by (@target, group) "
                     "(increase(groupwright_cluster_group_rebalances_total{@group}[1h]))",
                     "Rebalances in 1 h",
                 ),
-                Query(
-                    "max by (namespace, group) (groupwright_cluster_group_generation{@group})", "Generation"
-                ),
-                Query("max by (namespace, group) (groupwright_cluster_group_stuck{@group})", "Stuck"),
+                Query("max by (@target, group) (groupwright_cluster_group_generation{@group})", "Generation"),
+                Query("max by (@target, group) (groupwright_cluster_group_stuck{@group})", "Stuck"),
             ),
             Kind.TABLE,
             runbook="cluster-lag",
@@ -105,7 +101,7 @@ _GROUPS = Row(
             "s",
             (
                 Query(
-                    "topk(10, max by (namespace, group, topic) (groupwright_cluster_lag_seconds{@group}))",
+                    "topk(10, max by (@target, group, topic) (groupwright_cluster_lag_seconds{@group}))",
                     "{{group}} {{topic}}",
                 ),
             ),
@@ -118,7 +114,7 @@ _GROUPS = Row(
             "short",
             (
                 Query(
-                    "topk(10, sum by (namespace, group, topic) (groupwright_cluster_lag{@group}))",
+                    "topk(10, sum by (@target, group, topic) (groupwright_cluster_lag{@group}))",
                     "{{group}} {{topic}}",
                 ),
             ),
@@ -130,7 +126,7 @@ _GROUPS = Row(
             "short",
             (
                 Query(
-                    "topk(10, max by (namespace, group, topic) (groupwright_cluster_lag_max{@group}))",
+                    "topk(10, max by (@target, group, topic) (groupwright_cluster_lag_max{@group}))",
                     "{{group}} {{topic}}",
                 ),
             ),
@@ -148,12 +144,12 @@ _REBALANCES = Row(
             "short",
             (
                 Query(
-                    "topk(10, max by (namespace, group) "
+                    "topk(10, max by (@target, group) "
                     "(increase(groupwright_cluster_group_rebalances_total{@group}[1h])))",
                     "{{group}} rebalances",
                 ),
                 Query(
-                    "topk(10, max by (namespace, group) "
+                    "topk(10, max by (@target, group) "
                     "(increase(groupwright_cluster_group_generation_changes_total{@group}[1h])))",
                     "{{group}} generations",
                 ),
@@ -167,7 +163,7 @@ _REBALANCES = Row(
             "s",
             (
                 Query(
-                    "topk(10, max by (namespace, group) "
+                    "topk(10, max by (@target, group) "
                     "(groupwright_cluster_group_rebalancing_seconds{@group}))",
                     "{{group}}",
                 ),
@@ -181,15 +177,15 @@ _REBALANCES = Row(
             "short",
             (
                 Query(
-                    "sum by (namespace, group) (groupwright_cluster_stuck_partitions{@group})",
+                    "sum by (@target, group) (groupwright_cluster_stuck_partitions{@group})",
                     "{{group}} stuck",
                 ),
                 Query(
-                    "sum by (namespace, group) (groupwright_cluster_uncommitted_partitions{@group})",
+                    "sum by (@target, group) (groupwright_cluster_uncommitted_partitions{@group})",
                     "{{group}} uncommitted",
                 ),
                 Query(
-                    "sum by (namespace, group) (groupwright_cluster_lag_seconds_unknown_partitions{@group})",
+                    "sum by (@target, group) (groupwright_cluster_lag_seconds_unknown_partitions{@group})",
                     "{{group}} time unknown",
                 ),
             ),
@@ -202,12 +198,12 @@ _REBALANCES = Row(
             "ops",
             (
                 Query(
-                    "sum by (namespace, topic) "
+                    "sum by (@target, topic) "
                     "(deriv(groupwright_cluster_topic_end_offsets{@namespace}[$__rate_interval]))",
                     "{{topic}} produced",
                 ),
                 Query(
-                    "sum by (namespace, group) "
+                    "sum by (@target, group) "
                     "(deriv(groupwright_cluster_committed_offsets{@group}[$__rate_interval]))",
                     "{{group}} consumed",
                 ),
@@ -220,7 +216,7 @@ _REBALANCES = Row(
             "short",
             (
                 Query(
-                    "sum by (namespace, group, topic) (groupwright_cluster_assigned_partitions{@group})",
+                    "sum by (@target, group, topic) (groupwright_cluster_assigned_partitions{@group})",
                     "{{group}} {{topic}}",
                 ),
             ),
@@ -232,7 +228,7 @@ _REBALANCES = Row(
             "ops",
             (
                 Query(
-                    "sum by (namespace, group) "
+                    "sum by (@target, group) "
                     "(rate(groupwright_cluster_group_commits_total{@group}[$__rate_interval]))",
                     "{{group}}",
                 ),
@@ -252,7 +248,7 @@ _CLUSTER = Row(
             "s",
             (
                 Query(
-                    "max by (namespace) (groupwright_cluster_offsets_topic_held_seconds{@namespace}) "
+                    "max by (@target) (groupwright_cluster_offsets_topic_held_seconds{@namespace}) "
                     "or vector(0)",
                     "held back",
                 ),
@@ -271,11 +267,11 @@ _CLUSTER = Row(
             "short",
             (
                 Query(
-                    "sum by (namespace) (groupwright_cluster_offsets_topic_held_partitions{@namespace})",
+                    "sum by (@target) (groupwright_cluster_offsets_topic_held_partitions{@namespace})",
                     "partitions",
                 ),
                 Query(
-                    "sum by (namespace) (groupwright_cluster_offsets_topic_held_messages{@namespace}) "
+                    "sum by (@target) (groupwright_cluster_offsets_topic_held_messages{@namespace}) "
                     "or vector(0)",
                     "records",
                 ),
@@ -289,16 +285,16 @@ _CLUSTER = Row(
             "short",
             (
                 Query(
-                    "max by (namespace) (groupwright_exporter_last_refresh_duration_seconds{@namespace})",
+                    "max by (@target) (groupwright_exporter_last_refresh_duration_seconds{@namespace})",
                     "duration in seconds",
                 ),
                 Query(
-                    "sum by (namespace) (increase("
+                    "sum by (@target) (increase("
                     'groupwright_exporter_refreshes_total{@namespace, outcome="failed"}[$__rate_interval]))',
                     "failed",
                 ),
                 Query(
-                    "sum by (namespace) (groupwright_exporter_silent_brokers{@namespace})",
+                    "sum by (@target) (groupwright_exporter_silent_brokers{@namespace})",
                     "brokers without answer",
                 ),
             ),
@@ -317,7 +313,7 @@ _CLUSTER = Row(
                     "sum by (level) (groupwright_exporter_series_left_out{@namespace})", "series, {{level}}"
                 ),
                 Query(
-                    "sum by (namespace) (groupwright_exporter_unknown_partitions{@namespace})",
+                    "sum by (@target) (groupwright_exporter_unknown_partitions{@namespace})",
                     "partitions without end",
                 ),
             ),
@@ -330,7 +326,7 @@ _CLUSTER = Row(
             "offsets-topic.",
             "short",
             (
-                Query("sum by (namespace) (groupwright_exporter_series{@namespace})", "series"),
+                Query("sum by (@target) (groupwright_exporter_series{@namespace})", "series"),
                 Query(
                     "sum by (outcome) "
                     "(rate(groupwright_exporter_records_total{@namespace}[$__rate_interval]))",
@@ -347,7 +343,7 @@ _CLUSTER = Row(
                 Query(
                     "count by (version, source) (groupwright_exporter_build_info{@namespace})", "Exporters"
                 ),
-                Query("min by (namespace) (groupwright_exporter_up{@namespace})", "Up"),
+                Query("min by (@target) (groupwright_exporter_up{@namespace})", "Up"),
             ),
             Kind.TABLE,
             runbook="exporter-failing",
@@ -367,7 +363,8 @@ _CLUSTER = Row(
             "short",
             (
                 Query(
-                    'sum by (group, state) (groupwright_cluster_group_state{@group, state!~"Stable|Empty"})',
+                    "sum by (@target, group, state) "
+                    '(groupwright_cluster_group_state{@group, state!~"Stable|Empty"})',
                     "Groups",
                 ),
             ),

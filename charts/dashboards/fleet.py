@@ -28,8 +28,7 @@ _NOW = Row(
         _stat(
             "Groups rebalancing",
             "Groups of which some member has asked to join, or waits for its assignment.",
-            "count(count by (namespace, group) (member:groupwright_rebalancing:max{@group} == 1)) or "
-            "vector(0)",
+            "count(count by (@target, group) (member:groupwright_rebalancing:max{@group} == 1)) or vector(0)",
             limits=SOME,
             runbook="rebalance-stuck",
         ),
@@ -67,23 +66,23 @@ _OFFENDERS = Row(
             "short",
             (
                 Query(
-                    "sum by (namespace, group) (group:groupwright_rebalances:increase1h{@group})",
+                    "sum by (@target, group) (group:groupwright_rebalances:increase1h{@group})",
                     "Rebalances",
                 ),
                 Query(
-                    "sum by (namespace, group) (group:groupwright_rebalance_duration_seconds:p95_1h{@group})",
+                    "sum by (@target, group) (group:groupwright_rebalance_duration_seconds:p95_1h{@group})",
                     "95 % within",
                 ),
                 Query(
-                    "sum by (namespace, group) "
+                    "sum by (@target, group) "
                     "(group:groupwright_rebalance_duration_seconds_sum:rate5m{@group})",
                     "Time rebalancing",
                 ),
                 Query(
-                    "sum by (namespace, group) (group:groupwright_partitions_lost:increase1h{@group})", "Lost"
+                    "sum by (@target, group) (group:groupwright_partitions_lost:increase1h{@group})", "Lost"
                 ),
-                Query("sum by (namespace, group) (group:groupwright_lag:sum{@group})", "Lag"),
-                Query("sum by (namespace, group) (group:groupwright_members:count{@group})", "Members"),
+                Query("sum by (@target, group) (group:groupwright_lag:sum{@group})", "Lag"),
+                Query("sum by (@target, group) (group:groupwright_members:count{@group})", "Members"),
             ),
             Kind.TABLE,
             runbook="rebalance-storm",
@@ -175,13 +174,12 @@ _STORMS = Row(
             "short",
             (
                 Query(
-                    "sum by (namespace, group) "
+                    "sum by (@target, group) "
                     "(increase(groupwright_max_poll_exceeded_total{@member}[$__rate_interval]))",
                     "{{group}} polled too late",
                 ),
                 Query(
-                    "sum by (namespace, group) "
-                    "(increase(groupwright_fenced_total{@member}[$__rate_interval]))",
+                    "sum by (@target, group) (increase(groupwright_fenced_total{@member}[$__rate_interval]))",
                     "{{group}} fenced",
                 ),
             ),

@@ -71,7 +71,8 @@ def _variables(
     scope: Scope,
 ) -> list[dashboard.DatasourceVariable | dashboard.QueryVariable | dashboard.ConstantVariable]:
     known = "groupwright_cluster_group_info" if scope is Scope.CLUSTER else "groupwright_consumer_info"
-    in_namespace = 'namespace=~"$namespace"'
+    in_cluster = 'cluster=~"$cluster"'
+    in_namespace = f'{in_cluster}, namespace=~"$namespace"'
     of_group = '="$group"' if scope is Scope.GROUP else '=~"$group"'
     clients = _query(
         "client", "Client", f"label_values({known}{{{in_namespace}, group{of_group}}}, client_id)"
@@ -79,7 +80,8 @@ def _variables(
     group = _query("group", "Group", f"label_values({known}{{{in_namespace}}}, group)")
     return [
         dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"),
-        _all(_query("namespace", "Namespace", f"label_values({known}, namespace)")),
+        _all(_query("cluster", "Cluster", f"label_values({known}, cluster)")),
+        _all(_query("namespace", "Namespace", f"label_values({known}{{{in_cluster}}}, namespace)")),
         group if scope is Scope.GROUP else _all(group),
         *([] if scope is Scope.CLUSTER else [_all(clients)]),
         dashboard.ConstantVariable("runbooks").label("Runbooks").value(alerts()["runbookUrl"]),
@@ -110,8 +112,8 @@ def _rebalances(scope: Scope) -> dashboard.AnnotationQuery:
         "groupwright_cluster_group_rebalances_total" if scope is Scope.CLUSTER else "groupwright_generation"
     )
     expr = (
-        f'max by (group) (changes({changed}{{namespace=~"$namespace", '
-        f"group{of_group}}}[$__rate_interval])) > 0"
+        f'max by (cluster, namespace, group) (changes({changed}{{cluster=~"$cluster", '
+        f'namespace=~"$namespace", group{of_group}}}[$__rate_interval])) > 0'
     )
     return (
         dashboard.AnnotationQuery()
@@ -235,7 +237,7 @@ def _table(panel: Panel) -> table.Panel:
             {
                 "title": title,
                 "url": f"/d/{uid}?var-group=${{__value.raw}}"
-                "&${datasource:queryparam}&${__url_time_range}",
+                "&${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}",
             }
             for uid, title in _BOARDS.items()
         ]

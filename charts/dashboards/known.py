@@ -10,8 +10,10 @@ from groupwright.instrumentation._metrics import labels
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE as CLIENTS
 from groupwright.instrumentation._metrics.spec import MetricType, Spec
 
-TARGET_LABELS = frozenset({"namespace", "pod", "container", "service", "endpoint", "job", "instance"})
-"""What Prometheus adds to every series, of the target that it scrapes."""
+TARGET_LABELS = frozenset(
+    {"cluster", "namespace", "pod", "container", "service", "endpoint", "job", "instance"}
+)
+"""What Prometheus adds to every series, of the target that it scrapes; `cluster` by the chart's value."""
 
 CATALOGUE: tuple[Spec | exporter.Spec, ...] = (*CLIENTS, *exporter.CATALOGUE)
 """All metrics: those of instrumented clients, and the exporter's."""

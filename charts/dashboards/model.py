@@ -24,7 +24,10 @@ class Stacking(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A PromQL expression, in which `@member`, `@group` and `@namespace` are replaced by matchers."""
+    """A PromQL expression, in which `@member`, `@group` and `@namespace` are replaced by matchers.
+
+    `@target` stands for the labels that separate groups with the same name: `cluster` and `namespace`.
+    """
 
     expr: str
     legend: str = ""
@@ -98,7 +101,7 @@ class Board:
     since: str = "now-6h"
 
 
-_NAMESPACE = 'namespace=~"$namespace"'
+_NAMESPACE = 'cluster=~"$cluster", namespace=~"$namespace"'
 _MATCHERS = {
     Scope.GROUP: {
         "@namespace": _NAMESPACE,
@@ -119,7 +122,7 @@ _MATCHERS = {
 
 def expression(query: Query, scope: Scope) -> str:
     """Return a query's PromQL, with the matchers of its dashboard's variables."""
-    expr = query.expr
+    expr = query.expr.replace("@target", "cluster, namespace")
     for token, matchers in _MATCHERS[scope].items():
         expr = expr.replace(token, matchers)
     return expr

@@ -53,7 +53,7 @@ def main() -> int:
         _play(scene, begin + seconds)
         window = Window(begin, time.time())
         for board in BOARDS:
-            variables = {"namespace": "shop", "group": GROUPS[board.uid], "client": ".*"}
+            variables = {"cluster": ".*", "namespace": "shop", "group": GROUPS[board.uid], "client": ".*"}
             picture = PICTURES / f"{board.uid}.png"
             draw(prometheus, board, window, variables, picture)
             sys.stdout.write(f"{picture}\n")

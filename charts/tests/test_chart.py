@@ -88,7 +88,8 @@ def test_the_charts_own_tests_pass(charts_tools: Path) -> None:
 
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_knows_every_field(manifests: list[Manifest], version: str) -> None:
-    core = [each for each in manifests if not each["apiVersion"].startswith("monitoring.coreos.com/")]
+    operators = ("monitoring.coreos.com/", "grafana.integreatly.org/")
+    core = [each for each in manifests if not each["apiVersion"].startswith(operators)]
     for each in core:
         kubernetes_validate.validate(each, version, strict=True)
     executors = [
@@ -161,13 +162,52 @@ def test_every_container_but_executors_says_what_it_needs(manifests: list[Manife
 def test_only_drivers_that_make_executors_have_a_token_and_a_role(
     manifests: list[Manifest], example: Path
 ) -> None:
-    executors = "kubernetes-executors" in example.name
+    spark = yaml.safe_load(example.read_text(encoding="utf-8")).get("pipeline", {}).get("spark", {})
+    executors = spark.get("mode") == "kubernetes"
     pods = list(_pods(manifests))
     tokens = {pod["containers"][0]["name"] for pod in pods if pod["automountServiceAccountToken"]}
     assert tokens == ({"driver"} if executors else set())
     kinds = {each["kind"] for each in manifests}
     assert ({"Role", "RoleBinding"} <= kinds) == executors
     assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
+
+
+def test_every_pod_has_the_users_variables_volumes_and_init_containers(helm: Helm) -> None:
+    values = CHART / "ci" / "extras-values.yaml"
+    wanted = yaml.safe_load(values.read_text(encoding="utf-8"))["pod"]
+
+    pods = list(_pods(helm.template("--values", values)))
+
+    assert sorted(pod["containers"][0]["name"] for pod in pods) == [
+        "doctor",
+        "driver",
+        "executor",
+        "exporter",
+    ]
+    for pod in pods:
+        (container,) = pod["containers"]
+        assert pod["initContainers"] == wanted["initContainers"]
+        assert wanted["extraVolumes"][0] in pod["volumes"]
+        assert wanted["extraVolumeMounts"][0] in container["volumeMounts"]
+        assert wanted["extraEnv"][0] in container["env"]
+
+
+def test_a_grafana_dashboard_refers_to_its_config_map(helm: Helm) -> None:
+    manifests = helm.template("--values", CHART / "ci" / "extras-values.yaml")
+    maps = [each for each in manifests if each["kind"] == "ConfigMap"]
+    files = {each["metadata"]["name"]: each.get("data", {}) for each in maps}
+
+    references = [each["spec"]["configMapRef"] for each in manifests if each["kind"] == "GrafanaDashboard"]
+
+    assert len(references) == 4
+    assert all(each["key"] in files[each["name"]] for each in references)
+
+
+def test_additional_objects_may_contain_templates(helm: Helm) -> None:
+    manifests = helm.template("--values", CHART / "ci" / "extras-values.yaml")
+
+    names = {each["metadata"]["name"] for each in manifests if each["kind"] == "ConfigMap"}
+    assert {"tower-groupwright-authorities", "tower-groupwright-notes"} <= names
 
 
 def test_no_secret_is_made(manifests: list[Manifest]) -> None:

@@ -68,6 +68,40 @@ def test_an_executor_goes_to_the_driver_that_spark_names() -> None:
     assert f"Failed to connect to /127.0.0.1:{port}" in answer.stderr
 
 
+def _add_jars(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, IMAGE / "add_jars.py", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def test_jars_of_formats_are_added_by_choice_and_spark_keeps_its_own(tmp_path: Path) -> None:
+    (tmp_path / "jackson-core-2.18.2.jar").touch()
+
+    added = _add_jars(tmp_path, "delta", "iceberg")
+
+    assert added.returncode == 0, added.stderr
+    names = {jar.name for jar in tmp_path.glob("*.jar")}
+    assert {
+        "spark-sql-kafka-0-10_2.13-4.0.0.jar",
+        "delta-spark_2.13-4.0.0.jar",
+        "delta-storage-4.0.0.jar",
+        "iceberg-spark-runtime-4.0_2.13-1.10.0.jar",
+    } <= names
+    assert [name for name in names if name.startswith("jackson-core-")] == ["jackson-core-2.18.2.jar"]
+
+
+def test_an_unknown_format_ends_the_build(tmp_path: Path) -> None:
+    refused = _add_jars(tmp_path, "hudi")
+
+    assert refused.returncode == 1
+    assert "unknown format hudi; known formats: delta, iceberg" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_image_and_the_chart_mean_the_same_user() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     user = values["pod"]["securityContext"]["runAsUser"]

@@ -38,6 +38,12 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a digest that is none": ({"image": {"digest": "latest"}}, "image/digest"),
     "a pull policy that is none": ({"image": {"pullPolicy": "Sometimes"}}, "image/pullPolicy"),
     "a security context's typo": ({"pod": {"securityContext": {"runAsNonroot": True}}}, "runAsNonroot"),
+    "a volume without a name": ({"pod": {"extraVolumes": [{"emptyDir": {}}]}}, "pod/extraVolumes/0"),
+    "an init container without an image": (
+        {"pod": {"initContainers": [{"name": "wait"}]}},
+        "pod/initContainers/0",
+    ),
+    "an object without a kind": ({"extraObjects": [{"metadata": {}}]}, "extraObjects/0"),
     "a port that is none": ({"networkPolicy": {"kafkaPorts": [99092]}}, "networkPolicy/kafkaPorts/0"),
     "resources in words": (
         {"stream": {"resources": {"limits": {"memory": "much"}}}},
@@ -125,6 +131,7 @@ def test_every_object_in_the_schema_refuses_what_it_does_not_name() -> None:
         f"/definitions/env/properties/valueFrom/properties/{kind}"
         for kind in ("configMapKeyRef", "fieldRef", "resourceFieldRef", "secretKeyRef")
     }
+    kubernetes |= {f"/definitions/{kind}" for kind in ("container", "manifest", "volume", "volumeMount")}
     assert set(open_ended) == kubernetes | {"/properties/global"}
 
 

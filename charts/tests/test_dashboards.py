@@ -115,17 +115,28 @@ def test_every_query_is_narrowed_by_the_variables_of_the_dashboard(board: Board)
     variables = {each["name"]: each for each in committed(board)["templating"]["list"]}
 
     clients = [] if board.scope is Scope.CLUSTER else ["client"]
-    assert list(variables) == ["datasource", "namespace", "group", *clients, "runbooks"]
+    assert list(variables) == ["datasource", "cluster", "namespace", "group", *clients, "runbooks"]
     assert variables["runbooks"]["query"] == yaml.safe_load(VALUES.read_text())["alerts"]["runbookUrl"]
     for text, _ in queries(board):
         selected = promql.matchers(promql.parse(text))
         for metric in promql.metrics(promql.parse(text)):
-            assert "namespace" in {each.label for each in selected if each.metric == metric}, text
-    for name in ("namespace", "group", *clients):
+            assert {"cluster", "namespace"} <= {each.label for each in selected if each.metric == metric}, (
+                text
+            )
+    for name in ("cluster", "namespace", "group", *clients):
         query = variables[name]["query"]["query"]
         selector, label = query.removeprefix("label_values(").removesuffix(")").rsplit(", ", 1)
         (metric,) = promql.metrics(promql.parse(selector))
         assert label in labels()[metric]
+    # Series without the labels, as a single cluster's, match "All".
+    assert {variables[name]["allValue"] for name in ("cluster", "namespace")} == {".*"}
+
+
+@every_board
+def test_groups_of_different_clusters_are_never_aggregated(board: Board) -> None:
+    for text, _ in queries(board):
+        for naming in promql.namings(promql.parse(text)):
+            assert ("cluster" in naming.labels) == ("namespace" in naming.labels), text
 
 
 def test_what_is_measured_is_shown_or_alerted_on_or_left_out_for_a_reason() -> None:

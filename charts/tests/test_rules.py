@@ -1,6 +1,7 @@
 """The chart's alerts: each fires exactly when it should, and names the remedy."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from charts.dashboards import known
+from charts.dashboards.boards import BOARDS
 from charts.dashboards.limits import alerts as alert_values
 
 from harness.patience import PATIENCE
@@ -169,7 +171,7 @@ def test_every_value_of_an_alert_is_in_its_rule(helm: Any, tmp_path: Path) -> No
     assert len(texts) == len(changed)
     for text, (name, rule) in zip(texts, changed.items(), strict=True):
         for key, value in rule.items():
-            for each in value if isinstance(value, list) else [value]:
+            for each in value if isinstance(value, (list, dict)) else [value]:
                 assert str(each) in text, (name, key)
 
 
@@ -178,6 +180,8 @@ def other(value: object, number: int) -> object:
     match value:
         case bool():
             return None
+        case dict():
+            return {f"team{number}": f"team{number}"}
         case int() | float() if value < 1 and value:
             return 0.0317 + number / 1000
         case int() | float():
@@ -198,12 +202,12 @@ def test_any_alert_can_be_turned_off(helm: Any, name: str, alerts: dict[str, Rul
 
 
 def test_groups_are_told_apart_by_the_labels_that_the_values_name(helm: Any, rules: list[Rule]) -> None:
-    spec = rendered(helm, "--set", "alerts.groupLabels={cluster,namespace,group}")
+    spec = rendered(helm, "--set", "alerts.groupLabels={namespace,group}")
 
-    by_cluster = [rule["expr"] for group in spec["groups"] for rule in group["rules"]]
+    by_namespace = [rule["expr"] for group in spec["groups"] for rule in group["rules"]]
     by_default = [rule["expr"] for rule in rules]
-    assert [expr.replace("cluster, namespace, ", "namespace, ") for expr in by_cluster] == by_default
-    assert sum("cluster, namespace, group" in expr for expr in by_cluster) >= len(by_default) // 2
+    assert [expr.replace("cluster, namespace, ", "namespace, ") for expr in by_default] == by_namespace
+    assert sum("cluster, namespace, group" in expr for expr in by_default) >= len(by_default) // 2
 
 
 def test_labels_of_the_values_are_on_every_alert(helm: Any) -> None:
@@ -211,6 +215,73 @@ def test_labels_of_the_values_are_on_every_alert(helm: Any) -> None:
 
     alerts = [rule for group in spec["groups"] for rule in group["rules"] if "alert" in rule]
     assert {alert["labels"]["team"] for alert in alerts} == {"streams"}
+
+
+def test_labels_of_an_alert_override_those_of_all(helm: Any) -> None:
+    own = "--set=alerts.labels.team=streams,alerts.rules.clusterLag.labels.team=billing"
+
+    spec = rendered(helm, own)
+
+    teams = {rule["alert"]: rule["labels"]["team"] for group in spec["groups"][1:] for rule in group["rules"]}
+    assert teams.pop("GroupwrightClusterLag") == "billing"
+    assert set(teams.values()) == {"streams"}
+
+
+def test_every_alert_leads_to_its_dashboard(helm: Any, promtool: str, tmp_path: Path) -> None:
+    """Groups with the same name in two clusters have an alert each, with a link to the right one."""
+    spec = rendered(helm, "--set=alerts.grafanaUrl=https://grafana.example/")
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(spec))
+    series = 'groupwright_last_rebalance_{}{{cluster="%s", namespace="shop", group="a&b", client_id="c"}}'
+    clusters = {"east": "1m 0s", "west": "2m 0s"}
+
+    def slow(cluster: str, took: str) -> dict[str, Any]:
+        link = "https://grafana.example/d/groupwright-group?from=now-6h"
+        return {
+            "exp_labels": {"severity": "warning", "cluster": cluster, "namespace": "shop", "group": "a&b"},
+            "exp_annotations": {
+                "summary": f"Group a&b took {took} to rebalance",
+                "description": f"The last rebalance of group a&b took {took}; more than 45 s is slow. The "
+                "phases tell whether it waited for members or for their callbacks.",
+                "runbook_url": f"{alert_values()['runbookUrl']}/slow-rebalance.md",
+                "dashboard_url": f"{link}&var-cluster={cluster}&var-namespace=shop&var-group=a%26b",
+            },
+        }
+
+    (tmp_path / "test.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "rule_files": ["rules.yaml"],
+                "tests": [
+                    {
+                        "interval": "1m",
+                        "input_series": [
+                            {"series": series.format(name) % cluster, "values": f"{value}x9"}
+                            for cluster, took in clusters.items()
+                            for name, value in (
+                                ("duration_seconds", 60 * int(took[0])),
+                                ("timestamp_seconds", 0),
+                            )
+                        ],
+                        "alert_rule_test": [
+                            {
+                                "eval_time": "5m",
+                                "alertname": "GroupwrightSlowRebalance",
+                                "exp_alerts": [slow(cluster, text) for cluster, text in clusters.items()],
+                            }
+                        ],
+                    }
+                ],
+            }
+        )
+    )
+
+    tested = run(promtool, "test", "rules", "test.yaml", within=tmp_path)
+
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    for rule in spec["groups"][1]["rules"]:
+        board = re.match(r"https://grafana.example/d/([\w-]+)\?", rule["annotations"]["dashboard_url"])
+        assert board
+        assert board[1] in {each.uid for each in BOARDS}
 
 
 def test_without_alerts_there_is_no_rule(helm: Any) -> None:

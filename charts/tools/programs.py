@@ -1,7 +1,8 @@
 """Builds the chart's checkers from pinned Go modules: helm, helm-unittest, the Prometheus operator's CRDs.
 
-Run by ``make charts-tools``. The programs are cached outside the checkout, in a folder named after a hash of
-`go.mod` and `go.sum`, and rebuilt if these change.
+Run by ``make charts-tools``; ``--folder`` prints the folder of the programs, and builds nothing. They are
+cached outside the checkout, in a folder named after a hash of `go.mod` and `go.sum`, and rebuilt if these
+change.
 """
 
 import hashlib
@@ -65,6 +66,9 @@ def _go(where: Path, *arguments: str, **environment: str) -> str:
 
 def _main() -> int:
     target = folder()
+    if "--folder" in sys.argv[1:]:
+        sys.stdout.write(f"{target}\n")
+        return 0
     if target.exists():
         sys.stdout.write(f"{target} is up to date\n")
         return 0

@@ -1,6 +1,7 @@
 """The forge's workflows call the project's own commands, and run the matrix of supported versions."""
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -22,7 +23,7 @@ WORKFLOWS = {
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CI_RUN = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-NOT_OURS = ("apt-get ", "gh ")
+NOT_OURS = ("apt-get ", "docker ", "gh ")
 """What a job needs before make, or does on the forge itself."""
 
 
@@ -36,7 +37,7 @@ def commands(workflow: str) -> list[str]:
 
 def targets(command: str) -> set[str]:
     """Return the targets of a call of make, without its variables."""
-    return {word for word in command.split()[1:] if "=" not in word}
+    return {word for word in shlex.split(command)[1:] if "=" not in word}
 
 
 def supported() -> dict[str, tuple[str, str]]:
@@ -117,3 +118,4 @@ def test_a_release_is_checked_before_it_is_built() -> None:
     runs = [step["run"] for step in build if "run" in step]
     assert runs[0].startswith("make release-check TAG=")
     assert WORKFLOWS["release"]["jobs"]["publish"]["needs"] == "build"
+    assert WORKFLOWS["release"]["jobs"]["image-and-chart"]["needs"] == "publish"

@@ -6,13 +6,22 @@ keep_firing_for: {{ . }}
 {{- end }}
 labels:
   severity: {{ .rule.severity }}
-  {{- with .alerts.labels }}
+  {{- with merge (dict) .rule.labels .alerts.labels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 annotations:
   summary: {{ .summary | quote }}
   description: {{ .description | quote }}
   runbook_url: {{ printf "%s/%s.md" (trimSuffix "/" .alerts.runbookUrl) .page | quote }}
+  {{- with .alerts.grafanaUrl }}
+  {{- $board := ternary "cluster" "group" (has $.page (list "cluster-group-stuck" "cluster-lag" "exporter-failing" "offsets-topic-held")) }}
+  # Each variable only if the alert has its label.
+  dashboard_url: >-
+    {{ trimSuffix "/" . }}/d/groupwright-{{ $board }}?from=now-6h
+    {{- range $label := list "cluster" "namespace" "group" -}}
+    {{ printf "{{ with $labels.%s }}&var-%s={{ . | urlquery }}{{ end }}" $label $label }}
+    {{- end }}
+  {{- end }}
 {{- end -}}
 
 {{/*

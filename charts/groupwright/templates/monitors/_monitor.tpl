@@ -1,3 +1,12 @@
+{{/* Relabelings of a scraped target: the user's, then the cluster's name. Takes root and, optionally, relabelings. */}}
+{{- define "groupwright.relabelings" -}}
+{{- $cluster := ternary (list (dict "targetLabel" "cluster" "replacement" .root.Values.cluster)) list (not (empty .root.Values.cluster)) -}}
+{{- with concat (default list .relabelings) $cluster -}}
+relabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
 {{/* What a PodMonitor and a ServiceMonitor share. Takes root, kind, values, endpoints (its field's name). */}}
 {{- define "groupwright.monitor" -}}
 {{- $values := .values -}}
@@ -23,9 +32,8 @@ spec:
       scheme: {{ $values.scheme }}
       interval: {{ $values.interval }}
       scrapeTimeout: {{ $values.scrapeTimeout }}
-      {{- with $values.relabelings }}
-      relabelings:
-        {{- toYaml . | nindent 8 }}
+      {{- with include "groupwright.relabelings" (dict "root" .root "relabelings" $values.relabelings) }}
+      {{- . | nindent 6 }}
       {{- end }}
       {{- with $values.metricRelabelings }}
       metricRelabelings:

@@ -92,6 +92,9 @@ spec:
           value: /etc/groupwright/spark
         - name: SPARK_LOCAL_DIRS
           value: /scratch
+        {{- with .root.Values.pod.extraEnv }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
         {{- if $executors }}
         - name: POD_NAME
           valueFrom:
@@ -144,6 +147,9 @@ spec:
         - name: storage
           mountPath: {{ .root.Values.pipeline.storage.mountPath }}
         {{- end }}
+        {{- with .root.Values.pod.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir:
@@ -165,6 +171,9 @@ spec:
       persistentVolumeClaim:
         claimName: {{ include "groupwright.pipeline.claim" .root }}
     {{- end }}
+    {{- with .root.Values.pod.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end -}}
 
 {{/* spark-defaults.conf: the chart's settings, then the user's, which win. */}}
@@ -178,6 +187,23 @@ spec:
   "spark.sql.streaming.metricsEnabled" "true"
   "spark.ui.showConsoleProgress" "false"
 -}}
+{{- $formats := list -}}
+{{- range $job := list "stream" "batch" -}}
+{{- if (index $.Values $job).enabled -}}
+{{- $formats = append $formats (merge (dict) (index $.Values $job).settings $.Values.pipeline.settings).format -}}
+{{- end -}}
+{{- end -}}
+{{- $extensions := list -}}
+{{- if has "delta" $formats -}}
+{{- $extensions = append $extensions "io.delta.sql.DeltaSparkSessionExtension" -}}
+{{- $_ := set $conf "spark.sql.catalog.spark_catalog" "org.apache.spark.sql.delta.catalog.DeltaCatalog" -}}
+{{- end -}}
+{{- if has "iceberg" $formats -}}
+{{- $extensions = append $extensions "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions" -}}
+{{- end -}}
+{{- with $extensions -}}
+{{- $_ := set $conf "spark.sql.extensions" (join "," .) -}}
+{{- end -}}
 {{- if eq $spark.mode "local" -}}
 {{- $_ := set $conf "spark.master" (printf "local[%v]" $spark.localThreads) -}}
 {{- else -}}

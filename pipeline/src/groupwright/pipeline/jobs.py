@@ -7,9 +7,11 @@ from groupwright.pipeline._jobs.session import cluster_session, local_session
 from groupwright.pipeline._jobs.settings import SETTINGS, Settings, settings_from
 from groupwright.pipeline._jobs.stream import run_stream
 from groupwright.pipeline._jobs.upgrade import run_upgrade
+from groupwright.pipeline._tables.factory import FORMAT_JARS
 
 __all__ = [
     "CONNECTOR",
+    "FORMAT_JARS",
     "SETTINGS",
     "Progress",
     "Settings",

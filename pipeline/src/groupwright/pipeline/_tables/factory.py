@@ -38,6 +38,8 @@ _FORMATS = {
 }
 FORMATS = tuple(_FORMATS)
 """The supported formats."""
+FORMAT_JARS = {name: each.jars for name, each in _FORMATS.items() if each.jars}
+"""The Maven coordinates of the formats that Spark does not contain."""
 
 
 def open_tables(
