@@ -92,6 +92,7 @@ def member(kafka: LocalKafka, group: str, name: str, **more: Any) -> Iterator[An
     def poll() -> None:
         while not stopped.is_set():
             consumer.poll(0.05)
+            stopped.wait(0.01)  # else confluent-kafka lets no other thread in
 
     thread = threading.Thread(target=poll)
     thread.start()
