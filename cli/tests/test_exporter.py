@@ -1,5 +1,6 @@
 """`groupwright exporter`: samples from snapshots, bounds of cardinality, the catalogue, and the server."""
 
+import gc
 import gzip
 import re
 import struct
@@ -554,6 +555,25 @@ def test_a_failed_refresh_is_counted_and_the_last_page_stays(
     assert b"groupwright_exporter_last_refresh_timestamp_seconds 5.0" in page
     assert "no broker responds" in caplog.text
     assert "ValueError: odd" in caplog.text
+
+
+@pytest.mark.parametrize("answer", [Snapshot(5, ()), ValueError("odd")])
+def test_a_refresh_defers_garbage_collections(
+    served: tuple[Pages, ExporterStatus, int], answer: Snapshot | Exception
+) -> None:
+    """A full collection of what a refresh makes takes 50 to 100 ms, in which no scrape is answered."""
+    made, status, _ = served
+    enabled: list[bool] = []
+
+    class Watched(Script):
+        def snapshot(self) -> Snapshot:
+            enabled.append(gc.isenabled())
+            return super().snapshot()
+
+    Refresher(Watched(answer), ExporterState(Options()), status, made, 1.0).refresh()
+
+    assert enabled == [False]
+    assert gc.isenabled()
 
 
 def test_a_compressed_page_is_the_same(served: tuple[Pages, ExporterStatus, int]) -> None:
