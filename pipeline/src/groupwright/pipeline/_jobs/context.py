@@ -92,10 +92,11 @@ class JobContext:
         Raises:
             PipelineError: There are some, and `on_data_loss` is `fail`.
         """
+        positions = self._read_positions()  # first: a batch that ends meanwhile may pass `ends`
         topics = self.cluster.topics(self._names())
         earliest = self.cluster.offsets(topics, "earliest")
         ends = self.cluster.offsets(topics, "latest", read_committed=False)
-        losses = find_losses(self._read_positions(), topics, earliest, ends)
+        losses = find_losses(positions, topics, earliest, ends)
         if losses and self.settings.on_data_loss == "fail":
             raise PipelineError(_sentence(losses))
         return losses
