@@ -2,9 +2,11 @@
 
 import pytest
 
-from groupwright.pipeline._jobs.data_loss import Kind, find_losses
-from groupwright.pipeline._jobs.kafka import KafkaTopic
+from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses, readable_part
+from groupwright.pipeline._jobs.kafka import KafkaTopic, Offsets
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition
+from groupwright.pipeline._jobs.state import Pending
+from groupwright.pipeline._tables import Batch
 
 READ = Positions(3, "cluster", {"events": TopicPosition("id-1", {0: 50, 1: 60})})
 SAME = {"events": KafkaTopic("id-1", 2)}
@@ -64,3 +66,39 @@ def test_positions_advance_and_never_go_back() -> None:
     after = READ.advanced({"events": {0: 40, 1: 61, 2: 5}})
     assert after.sequence == 4
     assert after.offsets() == {"events": {0: 50, 1: 61, 2: 5}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "partitions", "start", "end"),
+    [
+        (Kind.DELETED, (0,), {"another": {0: 7}}, {"another": {0: 9}}),
+        (Kind.RECREATED, (0,), {"another": {0: 7}}, {"another": {0: 9}}),
+        (
+            Kind.TRUNCATED,
+            (0,),
+            {"events": {1: 60}, "another": {0: 7}},
+            {"events": {1: 70}, "another": {0: 9}},
+        ),
+        (
+            Kind.EXPIRED,
+            (0, 1),
+            {"events": {0: 53}, "another": {0: 7}},
+            {"events": {0: 55}, "another": {0: 9}},
+        ),
+    ],
+)
+def test_an_unfinished_batch_is_repeated_as_far_as_its_records_exist(
+    kind: Kind, partitions: tuple[int, ...], start: Offsets, end: Offsets
+) -> None:
+    batch = Batch("stream", 4)
+    whole = Pending(
+        batch, {"events": {0: 50, 1: 60}, "another": {0: 7}}, {"events": {0: 55, 1: 70}, "another": {0: 9}}
+    )
+    earliest = {"events": {0: 53, 1: 70}} if kind is Kind.EXPIRED else {}
+    loss = DataLoss("events", kind, "", "", partitions)
+    assert readable_part(whole, [loss], earliest) == Pending(batch, start, end)
+
+
+def test_nothing_is_left_of_an_unfinished_batch_of_a_deleted_topic() -> None:
+    whole = Pending(Batch("stream", 4), {"events": {0: 50}}, {"events": {0: 55}})
+    assert readable_part(whole, [DataLoss("events", Kind.DELETED, "", "", (0,))], {}) is None

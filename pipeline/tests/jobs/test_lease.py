@@ -35,6 +35,8 @@ def test_a_second_job_is_refused_while_the_first_is_alive_and_may_start_when_it_
         ):
             pytest.fail("both hold the lease")
         first.check()
+    with pytest.raises(TablesError, match="the job has lost its lease"):
+        first.check()  # for a thread that has outlived its job
     with hold_lease(folder, "batch") as second:
         assert second.number == first.number + 1
 

@@ -40,6 +40,12 @@ def test_a_member_that_did_not_poll() -> None:
     ]
 
 
+def test_of_several_losses_of_a_client_the_first_belongs_to_the_rebalance() -> None:
+    reason = "the application polls again after max.poll.interval.ms"
+    again = Loss("c-7", NOTICED + timedelta(minutes=30), reason)
+    assert "did not poll for 312 s" in chain(replace(LEFT, losses=[Loss("c-7", NOTICED, reason), again]))[0]
+
+
 @pytest.mark.parametrize(
     ("losses", "has_events", "cause"),
     [

@@ -94,7 +94,8 @@ def test_events_are_read_and_what_is_none_is_kept_aside(spark: SparkSession) -> 
         "partitions_after": {"orders": [0, 1]},
         "a key of a later version": 1,
     }
-    values = [json.dumps(event).encode(), b"no event", b'{"id": "e-2"}', None]
+    late = [json.dumps({**event, name: 1_763_640_001_500}).encode() for name in ("started_at", "ended_at")]
+    values = [json.dumps(event).encode(), b"no event", b'{"id": "e-2"}', None, *late]
     raw = spark.createDataFrame(
         [(None, value, "groupwright.rebalances", 0, number, START) for number, value in enumerate(values)],
         "key binary, value binary, topic string, partition int, offset long, timestamp timestamp",
@@ -103,7 +104,7 @@ def test_events_are_read_and_what_is_none_is_kept_aside(spark: SparkSession) -> 
     (row,) = base.client_events(parsed).collect()
     assert (row.id, row.group_id, row.ended_at) == ("e-1", "billing", at(1.5).replace(tzinfo=None))
     assert (row.phases, row.partitions_after) == ({"join": 0.25}, {"orders": [0, 1]})
-    assert [row.log_offset for row in base.event_quarantine(parsed).collect()] == [1, 2, 3]
+    assert [row.log_offset for row in base.event_quarantine(parsed).collect()] == [1, 2, 3, 4, 5]
 
 
 def generation(

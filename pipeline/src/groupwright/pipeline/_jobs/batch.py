@@ -78,7 +78,8 @@ def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str]]:
     total, done = _count_offsets(start, end), 0
     on_progress(Progress(0, total))
     while _count_offsets(start, end):
-        part = _part(start, end, context.settings.max_offsets_per_trigger)
+        sequence = context.ingest.positions.sequence
+        part = _part(sequence, start, end, context.settings.max_offsets_per_trigger)
         records = source.batch(context.spark, context.settings, part.start, part.end)
         summary = context.ingest.add(records, part.batch, part)
         added += summary.records.total()
@@ -107,8 +108,11 @@ def _end(context: JobContext) -> Offsets:
     return offsets
 
 
-def _part(start: Offsets, end: Offsets, max_offsets: int) -> Pending:
-    """Return the next part, at most `max_offsets` offsets: the same fraction of each partition's range."""
+def _part(sequence: int, start: Offsets, end: Offsets, max_offsets: int) -> Pending:
+    """Return the next part, at most `max_offsets` offsets: the same fraction of each partition's range.
+
+    The identity includes the snapshot's number, since a topic that was created again has the same offsets.
+    """
     total = _count_offsets(start, end)
     part_end = {
         topic: {
@@ -117,7 +121,7 @@ def _part(start: Offsets, end: Offsets, max_offsets: int) -> Pending:
         }
         for topic, by_partition in start.items()
     }
-    return Pending(Batch(f"batch-{_digest([start, part_end])}", 0), start, part_end)
+    return Pending(Batch(f"batch-{_digest([sequence, start, part_end])}", 0), start, part_end)
 
 
 def _next_offset(

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs import source
-from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses
+from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses, readable_part
 from groupwright.pipeline._jobs.ingest import Ingest
 from groupwright.pipeline._jobs.kafka import Cluster, KafkaTopic, Offsets, connected
 from groupwright.pipeline._jobs.lease import hold_lease
@@ -92,10 +92,11 @@ class JobContext:
         Raises:
             PipelineError: There are some, and `on_data_loss` is `fail`.
         """
+        positions = self._read_positions()  # first: a batch that ends meanwhile may pass `ends`
         topics = self.cluster.topics(self._names())
         earliest = self.cluster.offsets(topics, "earliest")
         ends = self.cluster.offsets(topics, "latest", read_committed=False)
-        losses = find_losses(self._read_positions(), topics, earliest, ends)
+        losses = find_losses(positions, topics, earliest, ends)
         if losses and self.settings.on_data_loss == "fail":
             raise PipelineError(_sentence(losses))
         return losses
@@ -179,9 +180,11 @@ class JobContext:
         if pending is None:
             return
         if {loss.topic for loss in losses} & pending.end.keys():
-            _log.warning("A batch was left unfinished, and its records can no longer be read: %s", pending)
-            self.state.finish()
-            return
+            _log.warning("A batch was left unfinished, and some of its records are lost: %s", pending)
+            pending = readable_part(pending, losses, self.cluster.offsets(self.topics, "earliest"))
+            if pending is None:
+                self.state.finish()
+                return
         records = source.batch(self.spark, self.settings, pending.start, pending.end)
         self.repeated += self.ingest.add(records, pending.batch, pending).records.total()
 
@@ -215,7 +218,8 @@ class JobContext:
         start = {**default, **known.offsets}
         for loss in losses:
             for partition in loss.partitions:
-                start[partition] = default[partition]
+                # A pending batch may have been added beyond the first record.
+                start[partition] = max(start[partition], default[partition])
                 if loss.kind is Kind.TRUNCATED:
                     start[partition] = self._first_unread(topic, partition)
         return start

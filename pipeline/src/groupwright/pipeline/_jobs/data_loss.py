@@ -1,11 +1,12 @@
 """Detection of records that can no longer be read: recreated, truncated or restored topics. Pure."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from groupwright.pipeline._jobs.kafka import KafkaTopic, Offsets
 from groupwright.pipeline._jobs.positions import Positions
+from groupwright.pipeline._jobs.state import Pending
 
 _SHOWN = 5
 
@@ -54,6 +55,36 @@ def find_losses(
         for name in positions.topics
         for loss in _losses(positions, name, topics.get(name), earliest.get(name, {}), ends.get(name, {}))
     ]
+
+
+def readable_part(pending: Pending, losses: Collection[DataLoss], earliest: Offsets) -> Pending | None:
+    """Return the part of a batch that still exists, with the batch's identity; None if nothing does.
+
+    Tables that have the whole batch do not change when this part is added, so no row of it is doubled.
+
+    Args:
+        pending: The batch.
+        losses: The losses.
+        earliest: The first offset of each partition.
+    """
+    lost_topics = {loss.topic for loss in losses if loss.kind in {Kind.DELETED, Kind.RECREATED}}
+    truncated = {
+        (loss.topic, partition)
+        for loss in losses
+        if loss.kind is Kind.TRUNCATED
+        for partition in loss.partitions
+    }
+    start: Offsets = {}
+    end: Offsets = {}
+    for topic, offsets in pending.end.items():
+        if topic in lost_topics:
+            continue
+        for partition, last in offsets.items():
+            first = max(pending.start[topic][partition], earliest.get(topic, {}).get(partition, 0))
+            if (topic, partition) not in truncated and first < last:
+                start.setdefault(topic, {})[partition] = first
+                end.setdefault(topic, {})[partition] = last
+    return replace(pending, start=start, end=end) if end else None
 
 
 def _losses(

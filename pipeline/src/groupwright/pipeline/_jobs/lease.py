@@ -95,10 +95,11 @@ class Lease:
             )
 
     def release(self) -> None:
-        """Stop to renew the lease, and let the next job start at once."""
+        """Stop to renew the lease, refuse later writes of this job, and let the next one start at once."""
         self._ended.set()
         self._thread.join()
-        if not self._is_lost:
+        was_lost, self._is_lost = self._is_lost, True  # a stuck batch may go on in its thread
+        if not was_lost:
             self._folder.write(_name(self.number), json.dumps(asdict(replace(self._contents, released=True))))
 
     def _renew(self) -> None:

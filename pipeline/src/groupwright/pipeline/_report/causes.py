@@ -35,7 +35,7 @@ def _cause(rebalance: Rebalance) -> str:
 
 def _left(rebalance: Rebalance) -> str:
     """Tell why members left, as far as their own events tell it."""
-    losses = {loss.client: loss for loss in rebalance.losses}
+    losses = {loss.client: loss for loss in reversed(rebalance.losses)}  # each client's first one
     removed = [id_ for id_ in rebalance.left if rebalance.clients.get(id_) in losses]
     others = [id_ for id_ in rebalance.left if id_ not in removed]
     parts = [_removed(rebalance, id_, losses[rebalance.clients[id_]]) for id_ in removed]

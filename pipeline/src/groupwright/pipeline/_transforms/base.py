@@ -123,7 +123,10 @@ def event_quarantine(events: DataFrame) -> DataFrame:
         F.lit(CLIENT_EVENT).alias("record_kind"),
         F.lit(None).alias("key_version"),
         F.lit(None).alias("value_version"),
-        F.lit("not a rebalance event in JSON: `id`, `group` and `ended_at` are required").alias("error"),
+        F.lit(
+            "not a rebalance event in JSON: `id`, `group` and `ended_at` are required, and times must be "
+            "before the year 9999"
+        ).alias("error"),
         F.col("key").alias("raw_key"),
         F.col("value").alias("raw_value"),
     )
@@ -181,10 +184,16 @@ def _with_date(rows: DataFrame, table: Table) -> DataFrame:
 
 def _is_event() -> Column:
     event = F.col("event")
+    is_complete = event["id"].isNotNull() & event["group"].isNotNull() & _is_time("ended_at")
     return F.coalesce(
-        event["id"].isNotNull() & event["group"].isNotNull() & event["ended_at"].isNotNull(),
+        is_complete & (event["started_at"].isNull() | _is_time("started_at")),
         F.lit(False),  # noqa: FBT003 - a value of the table
     )
+
+
+def _is_time(name: str) -> Column:
+    """Return whether Python can represent a time: Spark reads one in milliseconds as the year 50,000."""
+    return F.year(F.col("event")[name]).between(1, 9998)
 
 
 def _event_schema() -> StructType:
