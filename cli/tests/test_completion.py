@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from groupwright.cli._completion import completable
 from harness.patience import PATIENCE
 from harness.tools import find_program
 
@@ -91,3 +92,24 @@ def test_other_shells_are_refused_with_those_there_are(groupwright: Run) -> None
 
     assert result.returncode == 2
     assert "'bash', 'zsh', 'fish'" in result.stderr
+
+
+def test_no_name_means_more_to_a_shell_than_a_word() -> None:
+    harmless = ["billing", "team.billing-eu_1", "app:v1@eu", "größe"]
+    harmful = [
+        "$(id)",
+        "\\$(id)",
+        "`id`",
+        'a\\";id',
+        "a b",
+        "a;id",
+        "a|id",
+        "~",
+        "*",
+        "=id",
+        "--execute",
+        "a\nid",
+        "",
+    ]
+
+    assert completable([*harmless, *harmful]) == harmless

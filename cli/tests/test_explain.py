@@ -612,7 +612,7 @@ def test_an_assignment_of_partitions_that_do_not_exist_is_said() -> None:
 
     assert explained(shrunk).summary[-1] == (
         "Members have partitions of topics that they do not subscribe to, or that do not exist or may not be "
-        "seen, so the balance cannot be computed."
+        "seen, or several have the same one, so the balance cannot be computed."
     )
     assert sentences(explained(shrunk)) == {"a": ["a has 3; an even share is 2."]}
     assert sentences(explained(unseen)) == {

@@ -268,6 +268,17 @@ def test_csv_has_a_row_for_each_assignor_and_step(file: str) -> None:
     assert (rows[0]["moved"], rows[0]["paused"], rows[0]["error"]) == ("0", "12", "")
 
 
+def test_csv_has_the_ratios_of_the_json(tmp_path: Path) -> None:
+    path = tmp_path / "weighted.json"
+    topics = {"orders": {"partitions": 3, "weights": [10, 10.3, 10.1]}}
+    path.write_text(json.dumps(document_of(study([member("a"), member("b")], topics))), encoding="utf-8")
+
+    row = next(csv.DictReader(io.StringIO(run(str(path), "--assignor", "range", "-o", "csv"))))
+
+    [step] = json.loads(run(str(path), "--assignor", "range", "-o", "json"))["results"][0]["steps"]
+    assert float(row["peak_over_average"]) == step["peak_over_average"] == 1.3355
+
+
 def test_the_tables(file: str) -> None:
     shown = [line.rstrip() for line in run(file, "--leave", "c-3", "--assignor", "range").splitlines()]
 

@@ -313,6 +313,13 @@ def test_a_dynamic_member_restarts_under_a_new_id_and_keeps_its_name() -> None:
     assert list(found.names.values()).count("a") == 2
 
 
+def test_a_member_named_twice_leaves_once() -> None:
+    labels, after = played(plan(Leave(("a", "a-1"))))
+
+    assert labels == ["a leaves"]
+    assert "a-1" not in [each.id for each in after.members]
+
+
 def test_a_static_member_restarts_without_a_rebalance() -> None:
     static, dynamic = plan(Restart("rolling")), plan(Restart("rolling"), as_dynamic=True)
 

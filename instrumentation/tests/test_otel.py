@@ -41,6 +41,20 @@ def points(reader: InMemoryMetricReader) -> Mapping[str, Any]:
     }
 
 
+def test_a_second_export_to_a_provider_counts_nothing_twice(
+    registry: CollectorRegistry, new_consumer: Callable[..., Any]
+) -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    export_metrics(registry, provider)
+    export_metrics(registry, provider)
+
+    instrument(new_consumer(), registry).commit_ended(0.1, None)
+
+    [point] = points(reader)["groupwright_commit_duration"].data.data_points
+    assert point.count == 1
+
+
 def test_instruments_have_the_values_that_prometheus_scrapes(
     registry: CollectorRegistry, new_consumer: Callable[..., Any], new_rebalance: NewRebalance
 ) -> None:

@@ -1,5 +1,7 @@
 """Completion of the names of groups, asked of the cluster that the command line names so far."""
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +12,15 @@ from groupwright.core import GroupwrightError
 
 _TIMEOUT = 2.0
 """Seconds for each request: a shell waits for the names."""
+_HARMLESS = re.compile(r"[\w.][\w.:@+,/-]*")
+"""Names in which no shell sees anything but a word. Zsh evaluates the names, and Bash puts them on the
+command line as they are, so that a group named `$(...)` would run a command."""
 
 
 def complete_group(context: typer.Context, incomplete: str) -> list[str]:
     """Return the groups whose names begin with a text; none if the cluster cannot be asked.
+
+    Names with characters that mean something to a shell are left out.
 
     Args:
         context: The command line so far, with its connection and the groups that it names already.
@@ -29,7 +36,16 @@ def complete_group(context: typer.Context, incomplete: str) -> list[str]:
     except GroupwrightError:
         return []  # a shell has no place for the reason
     named = given.get("groups") or ()
-    return [each.id for each in listed if each.id.startswith(incomplete) and each.id not in named]
+    return [
+        name
+        for name in completable(each.id for each in listed)
+        if name.startswith(incomplete) and name not in named
+    ]
+
+
+def completable(names: Iterable[str]) -> list[str]:
+    """Return the names that a shell takes as one word, whatever it does with them."""
+    return [name for name in names if _HARMLESS.fullmatch(name)]
 
 
 GroupName = Annotated[

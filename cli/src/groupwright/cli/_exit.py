@@ -6,6 +6,7 @@ from enum import IntEnum
 
 import typer
 
+from groupwright.cli._output import harmless
 from groupwright.core import GroupwrightError
 
 
@@ -45,7 +46,7 @@ def errors_reported(command: str) -> Iterator[None]:
     try:
         yield
     except CommandError as error:
-        typer.echo(f"groupwright {command}: {error}", err=True)
+        typer.echo(f"groupwright {command}: {harmless(str(error))}", err=True)
         raise typer.Exit(error.status) from None
     except KeyboardInterrupt:
         raise typer.Exit(ExitStatus.INTERRUPTED) from None

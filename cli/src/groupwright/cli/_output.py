@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _SHOWN = 5
 _GAP = 2  # columns between those of a table
 _UNLIMITED = 100_000  # columns; a pipe has no width, and a cut line is of no use to the program that reads it
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that control a terminal or turn the direction of text, but for tabs and line breaks."""
 
 
 class OutputFormat(StrEnum):
@@ -48,13 +51,21 @@ class Column:
     is_optional: bool = False
 
 
+def harmless(text: str) -> str:
+    """Return a text for a terminal, with U+FFFD for each character that controls it.
+
+    Names of groups and clients may be any text, and come from anyone who may use the cluster.
+    """
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def console(*, stderr: bool = False) -> "Console":
     """Return a console: colours and the terminal's width on a terminal, neither in a pipe."""
-    from rich.console import Console  # noqa: PLC0415 - `groupwright --help` does not need it
+    from groupwright.cli._console import HarmlessConsole  # noqa: PLC0415 - `groupwright --help` needs no rich
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _UNLIMITED
-    return Console(file=stream, highlight=False, emoji=False, markup=False, width=width)
+    return HarmlessConsole(file=stream, highlight=False, emoji=False, markup=False, width=width)
 
 
 def is_live(console: "Console") -> bool:
@@ -151,7 +162,7 @@ def by_topic(partitions: Mapping[str, Iterable[int]]) -> str:
 def _cell(value: Any) -> Any:
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    return value if isinstance(value, Text) else _text(value, unknown="-")
+    return value if isinstance(value, Text) else harmless(_text(value, unknown="-"))
 
 
 def _text(value: Any, *, unknown: str) -> str:

@@ -8,7 +8,7 @@ import typer
 
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, console, print_json, print_rows
+from groupwright.cli._output import Column, Output, OutputFormat, console, harmless, print_json, print_rows
 from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weights, opened
 from groupwright.cli._study.weighing import Weighing
 
@@ -94,7 +94,7 @@ def explain(
             case OutputFormat.TABLE:
                 _print(found)
     for sentence in opened_group.warnings:
-        typer.echo(f"groupwright explain: {sentence}", err=True)
+        typer.echo(f"groupwright explain: {harmless(sentence)}", err=True)
     raise typer.Exit(ExitStatus.INCOMPLETE if opened_group.warnings else ExitStatus.OK)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, few, print_rows
+from groupwright.cli._output import Column, Output, OutputFormat, few, harmless, print_rows
 from groupwright.cli._suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ def groups(
         typer.echo(f"groupwright groups: broker {broker} did not list its groups: {reason}", err=True)
     hidden = [each.id for each in chosen if each.id not in lags]
     if hidden:
-        typer.echo(f"groupwright groups: these credentials may not describe {few(hidden)}", err=True)
+        typer.echo(
+            f"groupwright groups: these credentials may not describe {harmless(few(hidden))}", err=True
+        )
     if not chosen and not silent:
         typer.echo(f"groupwright groups: {none_chosen(pattern, [each.id for each in listed])}", err=True)
     raise typer.Exit(ExitStatus.INCOMPLETE if silent or hidden else ExitStatus.OK)

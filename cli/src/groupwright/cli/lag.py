@@ -10,7 +10,7 @@ import typer
 from groupwright.cli._completion import complete_group
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import ExitStatus, errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, few, print_rows
+from groupwright.cli._output import Column, Output, OutputFormat, few, harmless, print_rows
 from groupwright.cli._suggest import unknown_group
 from groupwright.cli.describe import member_names
 
@@ -90,7 +90,7 @@ def lag(
         typer.echo(f"groupwright lag: broker {broker} did not list its groups: {reason}", err=True)
     hidden = [] if groups else [each.id for each in listed if each.id not in lags]
     if hidden:
-        typer.echo(f"groupwright lag: these credentials may not describe {few(hidden)}", err=True)
+        typer.echo(f"groupwright lag: these credentials may not describe {harmless(few(hidden))}", err=True)
     raise typer.Exit(ExitStatus.INCOMPLETE if silent or hidden else ExitStatus.OK)
 
 

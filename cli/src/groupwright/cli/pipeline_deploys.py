@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from groupwright.assignors import InvalidInputError, builtin_assignors
+from groupwright.cli._output import console
 from groupwright.pipeline.report import DeployCost, DeployStudy
 from groupwright.testing.simulation import (
     Behaviour,
@@ -195,10 +196,12 @@ def print_deploys(tables: Mapping[str, DataFrame], group: str, client: str) -> N
     Raises:
         GroupwrightError: The group cannot be simulated.
     """
-    console = Console(highlight=False)
-    with console.status("simulating"):
+    terminal = console()
+    with terminal.status("simulating"):
         found = simulated_deploys(tables, group, client)
-    shown = Table(title=f"Deploys of {group}, simulated", title_justify="left", box=None, pad_edge=False)
+    shown = Table(
+        title=Text(f"Deploys of {group}, simulated"), title_justify="left", box=None, pad_edge=False
+    )
     for name in ("change", "settings"):
         shown.add_column(name)
     for name in ("rebalances", "partition-seconds", "longest pause", "delivered twice"):
@@ -212,10 +215,10 @@ def print_deploys(tables: Mapping[str, DataFrame], group: str, client: str) -> N
             f"{_span(cost.longest_pause)} s",
             _span(cost.delivered_twice),
         )
-    console.print(shown)
-    console.print("\nassumptions:")
+    terminal.print(shown)
+    terminal.print("\nassumptions:")
     for assumption in found.assumptions:
-        console.print(f"- {assumption}", soft_wrap=True)
+        terminal.print(f"- {assumption}", soft_wrap=True)
 
 
 def _span(values: tuple[float, float]) -> str:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from rich.console import Console
 
 from groupwright.assignors import InvalidInputError
+from groupwright.cli._output import console
 from groupwright.cli.pipeline_deploys import simulated_deploys
 from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline.errors import spark_errors
@@ -115,8 +115,8 @@ def print_what_if(
     Raises:
         GroupwrightError: An assignor cannot be loaded, or the tables cannot be read.
     """
-    console = Console(highlight=False)
-    with spark_errors("what-if"), console.status("replaying the history"):
+    terminal = console()
+    with spark_errors("what-if"), terminal.status("replaying the history"):
         replayed = replay(read_all(spark, settings), assignors)
         summary = compare(replayed).persist()
         if out is not None:
@@ -124,10 +124,10 @@ def print_what_if(
             summary.write.mode("overwrite").parquet(str(out / "what_if"))
         sentences = findings(summary)
     for sentence in sentences:
-        console.print(sentence, soft_wrap=True)
-    console.print("\nassumptions:")
+        terminal.print(sentence, soft_wrap=True)
+    terminal.print("\nassumptions:")
     for assumption in ASSUMPTIONS:
-        console.print(f"- {assumption}", soft_wrap=True)
+        terminal.print(f"- {assumption}", soft_wrap=True)
 
 
 def make_report(spark: SparkSession, settings: Settings, options: ReportOptions, out: Path) -> Path:

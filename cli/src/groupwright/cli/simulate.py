@@ -9,7 +9,7 @@ from groupwright.assignors import AssignorError
 from groupwright.cli._assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Output, OutputFormat, few, print_json, print_rows
+from groupwright.cli._output import Output, OutputFormat, few, harmless, print_json, print_rows
 from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weights, opened
 from groupwright.cli._study.weighing import Weighing
 
@@ -118,7 +118,7 @@ def simulate(
     failed = dict.fromkeys((result.candidate.name, result.error) for result in results if result.error)
     incomplete = [*live.warnings, *(f"assignor {name!r} failed: {error}" for name, error in failed)]
     for sentence in incomplete:
-        typer.echo(f"groupwright simulate: {sentence}", err=True)
+        typer.echo(f"groupwright simulate: {harmless(sentence)}", err=True)
     raise typer.Exit(ExitStatus.INCOMPLETE if incomplete else ExitStatus.OK)
 
 

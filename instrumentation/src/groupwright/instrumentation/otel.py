@@ -9,6 +9,7 @@ scrapes: ``groupwright_rebalances`` is stored as ``groupwright_rebalances_total`
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -40,6 +41,8 @@ SCOPE = "groupwright.instrumentation"
 _UNITS = {"seconds": "s", "bytes": "By", "ratio": "1"}
 _SHARED_FOR = 0.5
 """Seconds for which instruments share one reading of the registry: a reader observes one after another."""
+_exported: weakref.WeakKeyDictionary[Metrics, list[MeterProvider]] = weakref.WeakKeyDictionary()
+"""Providers to which a registry's metrics are exported already."""
 
 
 def export_metrics(
@@ -49,6 +52,7 @@ def export_metrics(
 
     Counters and gauges are observed when a reader collects. Histograms are recorded with each value; they
     have the bounds of the catalogue unless a view of the provider has others, exponential ones for example.
+    A second call for the same registry and provider changes nothing.
 
     Args:
         registry: The registry that `create_instrumented` or `instrument` was given.
@@ -58,7 +62,12 @@ def export_metrics(
         ValueError: The registry has other metrics by Groupwright's names.
     """
     metrics = Metrics.of(registry)
-    meter = (meter_provider or get_meter_provider()).get_meter(SCOPE)
+    provider = meter_provider or get_meter_provider()
+    providers = _exported.setdefault(metrics, [])
+    if any(each is provider for each in providers):
+        return
+    providers.append(provider)
+    meter = provider.get_meter(SCOPE)
     reading = _SharedReading(metrics)
     histograms = {}
     for spec in CATALOGUE:

@@ -96,7 +96,7 @@ def _summary(situation: Situation) -> Iterator[str]:
     if quality is None:
         yield (
             "Members have partitions of topics that they do not subscribe to, or that do not exist or may "
-            "not be seen, so the balance cannot be computed."
+            "not be seen, or several have the same one, so the balance cannot be computed."
         )
     elif quality.unassigned and study.has_assignment:
         yield (

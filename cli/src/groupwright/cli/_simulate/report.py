@@ -60,10 +60,15 @@ def rows(results: Iterable[Played]) -> list[dict[str, Any]]:
             "error": result.error or None,
         }
         found += [
-            {**common, "step": number, "event": step.label, **_numbers(step)}
+            {**common, "step": number, "event": step.label, **_exact(_numbers(step))}
             for number, step in enumerate(result.steps)
         ] or [common]
     return found
+
+
+def _exact(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return numbers for CSV, which would round a ratio to one decimal."""
+    return {key: str(each) if isinstance(each, float) else each for key, each in numbers.items()}
 
 
 def _numbers(step: PlayedStep) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class _Planner:
             case Join(members):
                 self._join(members)
             case Leave(members):
-                self._leave([self._find(name) for name in members])
+                self._leave(list(dict.fromkeys(self._find(name) for name in members)))
             case AddPartitions():
                 self._grow(event)
             case Reweigh(weights):

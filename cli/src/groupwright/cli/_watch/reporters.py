@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from groupwright.cli._output import harmless
 from groupwright.cli._watch.document import document
 from groupwright.cli._watch.events import Event
 from groupwright.cli._watch.sentences import sentence, timestamp
@@ -70,7 +71,7 @@ class Lines:
 
 def line(event: Event) -> str:
     """Return an event as a line for people."""
-    return f"{timestamp(event.time)}  {sentence(event)}"
+    return harmless(f"{timestamp(event.time)}  {sentence(event)}")
 
 
 def json_line(group: str) -> Callable[[Event], str]:

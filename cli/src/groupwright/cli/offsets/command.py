@@ -9,7 +9,7 @@ import typer
 from groupwright.cli._completion import GroupName
 from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
 from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Output, OutputFormat, plural, print_json, print_rows
+from groupwright.cli._output import Output, OutputFormat, harmless, plural, print_json, print_rows
 from groupwright.cli._suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -318,4 +318,4 @@ def _say_each(sentences: list[str]) -> None:
 
 
 def _say(sentence: str) -> None:
-    typer.echo(f"groupwright offsets: {sentence}", err=True)
+    typer.echo(f"groupwright offsets: {harmless(sentence)}", err=True)

@@ -40,7 +40,7 @@ class Publisher:
         with self._lock:
             if self._pid != os.getpid():
                 self._pid, self._wake = os.getpid(), threading.Event()
-                atexit.register(multiprocess.remove, self._folder, self._pid)
+                atexit.register(_remove_own, self._folder, self._pid)
                 threading.Thread(target=self._run, name="groupwright-gauges", daemon=True).start()
         self._wake.set()
 
@@ -59,3 +59,9 @@ class Publisher:
                     self._failed = True
                     _log.exception("the gauges cannot be written to %s: %r", self._folder, error)
             del collector
+
+
+def _remove_own(folder: Path, pid: int) -> None:
+    """Remove the gauges of this process at its exit; a forked process inherits the registration."""
+    if os.getpid() == pid:
+        multiprocess.remove(folder, pid)
