@@ -318,6 +318,8 @@ RUN_BY_OTHER_TESTS = (
     *("groupwright completion", "groupwright exporter", "groupwright demo", "groupwright pipeline"),
 )
 STATUSES = {"doctor": 1}
+OF_MEMBERS = {"simulate", "explain"}
+"""Commands about a group with members; `offsets` resets one without."""
 
 
 def test_each_command_of_the_page_runs(
@@ -333,13 +335,26 @@ def test_each_command_of_the_page_runs(
     monkeypatch.chdir(tmp_path)
     settings = "group.id=billing\nclient.id=billing-1\nmax.poll.interval.ms=30000\n"
     Path("consumer.properties").write_text(settings, encoding="utf-8")
-    commit(kafka, "billing")
-    try:
+    Path("my").mkdir()
+    Path("my/module.py").write_text(
+        "from groupwright.assignors import RangeAssignor\n\n\nclass MyAssignor(RangeAssignor):\n    pass\n",
+        encoding="utf-8",
+    )
+
+    def run_all(*, of_members: bool) -> None:
         for command in commands:
             _, name, *arguments = shlex.split(command.replace("localhost:9092", kafka.bootstrap_servers))
-            result = run(name, *arguments)
-            assert result.exit_code == STATUSES.get(name, 0), (command, result.output)
-            assert result.stdout, command
+            if (name in OF_MEMBERS) is of_members:
+                result = run(name, *arguments)
+                assert result.exit_code == STATUSES.get(name, 0), (command, result.output)
+                assert result.stdout, command
+
+    commit(kafka, "billing")
+    try:
+        run_all(of_members=False)
+        with ExitStack() as members:
+            join(kafka, "billing", [{"client.id": "worker-3"}], members)
+            run_all(of_members=True)
     finally:
         kafka.admin().delete_consumer_groups(["billing"])["billing"].result(PATIENCE)
 

@@ -78,7 +78,7 @@ def test_every_record_is_counted_once_whatever_happens_to_the_workers(
         total = feed.stop()
         catch_up("in the end")
         assert [workers.stop(name) for name in WORKERS] == [0, 0, 0]
-    assert workers.ended == []
+    assert workers.ended == [], workers.log("cyd")[-4000:]
 
     expected: Counter[tuple[bytes | None, bytes | None]] = Counter(
         (str(number).encode(), f"RECORD {number}".encode()) for number in range(total)

@@ -29,6 +29,9 @@ ONLY = (
     "plain-asyncio",
 )
 
+_INTERVAL = 0.2
+"""Seconds between statistics; those that are served first may have been made in the situation before."""
+
 Lags = Mapping[int, float]
 """Lag by partition."""
 
@@ -116,7 +119,7 @@ class Script:
             ]
             situation.last = dict(shown)
             ages = [member.value("statistics_age_seconds") or 0.0 for member in members]
-            if max(ages) < time.monotonic() - began:
+            if max(ages) < time.monotonic() - began - _INTERVAL:
                 situation.others |= set(shown) - set(true.items()) - set(before.items())
             return len(shown) == len(true) and situation.last == true
 
