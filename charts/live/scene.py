@@ -202,6 +202,8 @@ class Scene:
         """Start two members with the same instance id in each group; the second one fences the first."""
         for group in self._groups:
             self._wait_for(group, self.join(group, f"{group}-static-a", instance=f"{group}-0"))
+        self._pause.wait(_SHOWN_SECONDS)  # the counter of the first ones must be scraped at 0
+        for group in self._groups:
             self.join(group, f"{group}-static-b", instance=f"{group}-0")
 
     def _wait_for(self, group: str, member: Member) -> None:
