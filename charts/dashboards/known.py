@@ -13,7 +13,7 @@ from groupwright.instrumentation._metrics.spec import MetricType, Spec
 TARGET_LABELS = frozenset(
     {"cluster", "namespace", "pod", "container", "service", "endpoint", "job", "instance"}
 )
-"""What Prometheus adds to every series, of the target that it scrapes; `cluster` by the chart's value."""
+"""Labels of the scraped target, which Prometheus adds to every series; `cluster` is the chart's value."""
 
 CATALOGUE: tuple[Spec | exporter.Spec, ...] = (*CLIENTS, *exporter.CATALOGUE)
 """All metrics: those of instrumented clients, and the exporter's."""

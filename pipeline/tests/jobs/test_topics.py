@@ -53,6 +53,16 @@ def orders(kafka: LocalKafka) -> None:
     commit(kafka, "billing", 5)
 
 
+def job_arguments(kafka: LocalKafka, tables: Path, events: str) -> tuple[str, ...]:
+    """Return the arguments of a job that samples no log-end offsets."""
+    return (
+        f"bootstrap_servers={kafka.bootstrap_servers}",
+        f"tables={tables}",
+        f"events_topic={events}",
+        "end_offsets_seconds=0",
+    )
+
+
 @pytest.mark.usefixtures("orders")
 def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
     kafka: LocalKafka, run_job: Callable[..., str], spark: SparkSession, tmp_path: Path
@@ -60,13 +70,7 @@ def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
     events = "events-that-get-lost"
     kafka.create_topic(events)
     produce_events(kafka, events, 5)
-    where = (
-        f"bootstrap_servers={kafka.bootstrap_servers}",
-        f"tables={tmp_path}",
-        f"events_topic={events}",
-        "end_offsets_seconds=0",
-        "max_offsets_per_trigger=1000",
-    )
+    where = (*job_arguments(kafka, tmp_path, events), "max_offsets_per_trigger=1000")
     tables = open_tables(spark, str(tmp_path))
 
     def number_of(table: schemas.Table) -> int:
@@ -169,12 +173,7 @@ def test_records_behind_an_open_transaction_are_counted_and_read_when_it_ends(
 ) -> None:
     events = "events-of-a-transaction"
     kafka.create_topic(events)
-    where = (
-        f"bootstrap_servers={kafka.bootstrap_servers}",
-        f"tables={tmp_path}",
-        f"events_topic={events}",
-        "end_offsets_seconds=0",
-    )
+    where = job_arguments(kafka, tmp_path, events)
     run_job("batch", *where)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "open"})
     producer.init_transactions(PATIENCE)
@@ -233,16 +232,11 @@ def test_tables_of_the_version_before_are_upgraded_and_their_unfinished_batch_is
     events = "events-of-the-version-before"
     kafka.create_topic(events)
     produce_events(kafka, events, 4)
-    where = (
-        f"bootstrap_servers={kafka.bootstrap_servers}",
-        f"tables={tmp_path}",
-        f"events_topic={events}",
-        "end_offsets_seconds=0",
-    )
+    where = job_arguments(kafka, tmp_path, events)
     run_job("batch", *where)
     tables = open_tables(spark, str(tmp_path))
     read = positions.load(tables)
-    before = {row.log_offset for row in tables.read(schemas.CLIENT_EVENTS).collect()}
+    before = offsets_of(tables)
 
     shutil.rmtree(tmp_path / schemas.READ_POSITIONS.name)
     state = tmp_path / "_state"
