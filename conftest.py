@@ -1,4 +1,4 @@
-"""Schedule of the tests for pytest-xdist (`make test JOBS=3`).
+"""Schedule of the tests for pytest-xdist (`make test JOBS=3`), and markers of the examples.
 
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
 in containers share one worker. Those on Spark share two, each with a session of its own: the jobs on a real
@@ -19,7 +19,7 @@ _JOBS = tuple(f"tests/jobs/test_{name}.py" for name in ("end_to_end", "main", "s
 _CONTAINERS = "containers"
 _SOAK = "integration_tests/soak/tests/test_soak_kafka.py"
 _FIRST = (_PARITY, _SPARK)
-_ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness", "simulation")
+_ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness", "simulation", "pipeline_chaos")
 """Folders of the integration tests that need no cluster."""
 
 
@@ -63,6 +63,13 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
     def _parity_runs(self) -> bool:
         units = [assigned[_PARITY] for assigned in self.assigned_work.values() if _PARITY in assigned]
         return any(list(unit.values()).count(False) > _REFILLED_AT for unit in units)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the examples that are tests, which know nothing of this project's markers."""
+    for item in items:
+        if item.nodeid.startswith("examples/"):
+            item.add_marker("kafka")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:

@@ -13,20 +13,22 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-PICTURES = frozenset({".png", ".svg"})
+ASSETS = frozenset({".css", ".png", ".svg"})
 NOT_PUBLISHED = frozenset({"build", "dist", "node_modules"})
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+_ROW = re.compile(r"^\|.*$", re.MULTILINE)
+_CODE = re.compile(r"`[^`\n]+`")
 _LINK = re.compile(r"\]\((?![a-z]+:|#)(?P<target>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
 
 
 def site_files(root: Path = ROOT) -> list[str]:
-    """Return the paths of all pages, and of the pictures in `docs`, relative to the repository."""
+    """Return the paths of all pages, and of the assets in `docs`, relative to the repository."""
     pages = [path.relative_to(root) for path in root.glob("*.md")]
     for folder in sorted(root.iterdir()):
         if not folder.is_dir() or folder.name.startswith(".") or folder.name in NOT_PUBLISHED:
             continue
-        suffixes = {".md", *PICTURES} if folder.name == "docs" else {".md"}
+        suffixes = {".md", *ASSETS} if folder.name == "docs" else {".md"}
         found = (path.relative_to(root) for path in folder.rglob("*") if path.suffix in suffixes)
         pages += [path for path in found if not _is_private(path)]
     return sorted(map(str, pages))
@@ -49,7 +51,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def rewritten(markdown: str, source: str, published: set[str], repository: str) -> str:
-    """Return the text of the page `source` with links that the site can follow.
+    """Return the text of the page `source`, with links that the site can follow and tables that it can read.
 
     A link to a folder becomes one to its README. A link to a file that the site does not have becomes one to
     the repository's host. Anything else is left as it is, so that MkDocs reports links that lead nowhere.
@@ -65,11 +67,19 @@ def rewritten(markdown: str, source: str, published: set[str], repository: str) 
         kind = "tree" if (ROOT / path).is_dir() else "blob"
         return f"]({repository}/{kind}/main/{path}{anchor})"
 
+    def prose(text: str) -> str:
+        return _LINK.sub(link, _ROW.sub(_with_plain_bars, text))
+
     parts, end = [], 0
     for fence in _FENCE.finditer(markdown):
-        parts += [_LINK.sub(link, markdown[end : fence.start()]), fence[0]]
+        parts += [prose(markdown[end : fence.start()]), fence[0]]
         end = fence.end()
-    return "".join([*parts, _LINK.sub(link, markdown[end:])])
+    return "".join([*parts, prose(markdown[end:])])
+
+
+def _with_plain_bars(row: re.Match[str]) -> str:
+    """Return a table's row without the escapes of bars in code, which GitHub needs and MkDocs would show."""
+    return _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0])
 
 
 def _is_private(path: Path) -> bool:

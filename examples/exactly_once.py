@@ -3,9 +3,9 @@
     python examples/exactly_once.py localhost:9092 --group billing --source orders --target invoices --id
     billing-1
 
-Run as many of them as you like, each with an id of its own, and kill them as you like: whoever reads the
-target with isolation.level=read_committed finds each record once. A transaction holds what was written *and*
-how far was read, so that both become visible, or neither does.
+Run several of them, each with an id of its own, and kill any: a consumer of the target with
+isolation.level=read_committed finds each record once. A transaction contains the written records *and* the
+position in the source, so that both become visible, or neither does.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Produc
 from groupwright.consumer import Consumer
 
 TRANSACTION_SECONDS = 0.2
-"""How long a transaction stays open: longer is cheaper, and what was written is seen later."""
+"""Time that a transaction stays open: a longer one costs less, and its records become visible later."""
 
 log = logging.getLogger("exactly_once")
 
@@ -30,7 +30,7 @@ def transform(value: bytes | None) -> bytes | None:
 
 
 class Transaction:
-    """One transaction after the other: what was written since the last one, and how far was read for it."""
+    """One transaction after the other, each with its written records and the position in the source."""
 
     def __init__(self, consumer: Consumer, producer: Producer) -> None:
         """Start with none open."""
@@ -40,7 +40,7 @@ class Transaction:
 
     @property
     def due(self) -> bool:
-        """Whether the open transaction is old enough to be committed."""
+        """True if the open transaction is old enough to be committed."""
         return self._began is not None and time.monotonic() - self._began >= TRANSACTION_SECONDS
 
     def write(self, topic: str, key: bytes | None, value: bytes | None) -> None:
@@ -51,8 +51,7 @@ class Transaction:
         try:
             self._producer.produce(topic, value, key)
         except KafkaException as error:
-            # The transaction has failed already; commit() will be told why, abort, and read this record
-            # again.
+            # The transaction has failed already: commit() aborts it, and reads this record again.
             if error.args[0].code() != KafkaError._STATE:  # noqa: SLF001 - librdkafka's public code
                 raise
 
@@ -63,8 +62,7 @@ class Transaction:
         self._began = None
         consumer, producer = self._consumer, self._producer
         try:
-            # The metadata carry the member's generation: a worker that the group has given up is refused
-            # here.
+            # The metadata carry the generation: the coordinator rejects a worker that it has removed.
             read = consumer.position(consumer.assignment())
             producer.send_offsets_to_transaction(read, consumer.consumer_group_metadata())
             producer.commit_transaction()
@@ -89,24 +87,24 @@ class Transaction:
 
 
 def run(consumer: Consumer, producer: Producer, source: str, target: str) -> None:
-    """Work until SIGTERM or Ctrl-C; whatever is raised ends the process, and another one takes over."""
+    """Work until SIGTERM or Ctrl-C; an exception ends the process, and other members continue."""
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     signal.signal(signal.SIGINT, lambda *_: stopping.set())
-    producer.init_transactions()  # ends what an earlier process of the same id left open
+    producer.init_transactions()  # ends an open transaction of an earlier process with this id
     transaction = Transaction(consumer, producer)
     consumer.subscribe(
         [source],
-        # Still ours: the next owner goes on behind what is committed here.
+        # This worker still owns them: the next owner starts at the offsets that are committed here.
         on_revoke=lambda _consumer, _partitions: transaction.commit(),
-        # Others' already: what is not committed is theirs to do.
+        # Others may own them already, and read again what is not committed.
         on_lost=lambda _consumer, _partitions: transaction.abort(),
     )
     try:
         while not stopping.is_set():
             for message in consumer.consume(500, timeout=TRANSACTION_SECONDS / 2):
                 if error := message.error():
-                    log.warning("%s", error.str())  # as of max.poll.interval.ms; fatal ones are raised
+                    log.warning("%s", error.str())  # such as a poll that came too late; fatal ones are raised
                     continue
                 transaction.write(target, message.key(), transform(message.value()))
             if transaction.due:
@@ -139,7 +137,7 @@ def main() -> None:
             "enable.auto.commit": False,  # the transactions commit
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
-            "session.timeout.ms": 6000,  # a worker that was killed is missed for so long
+            "session.timeout.ms": 6000,  # partitions of a killed worker wait that long
             "heartbeat.interval.ms": 500,
         }
     ) as consumer:

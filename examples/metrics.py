@@ -35,7 +35,7 @@ def main() -> None:
         print(f"metrics at http://127.0.0.1:{server.server_port}/metrics", flush=True)
         consumer.subscribe([options.topic])
         while not stopping.is_set():
-            consumer.poll(1.0)
+            consumer.poll(1.0)  # a service processes the message, and looks at its error(), here
 
 
 if __name__ == "__main__":

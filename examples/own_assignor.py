@@ -1,4 +1,4 @@
-"""An assignor of one's own: what belongs together goes to the same member, in topics of different sizes.
+"""A custom assignor: partitions with the same keys go to the same member, in topics of different sizes.
 
     python examples/own_assignor.py localhost:9092 --group matching --topics orders payments
 
@@ -18,7 +18,7 @@ from groupwright.consumer import Consumer
 
 
 class SameKeySameMember(Assignor):
-    """Gives all partitions in which a key can be to one member; families of partitions go around the members.
+    """Gives all partitions in which a key can be to one member; families are assigned in turn.
 
     All members must subscribe to the same topics, and each count of partitions be a multiple of the smallest.
     """
@@ -26,8 +26,8 @@ class SameKeySameMember(Assignor):
     name = "same-key-same-member"
 
     def assign(self, group: Group) -> dict[str, dict[str, list[int]]]:
-        """Deal the families out in turn."""
-        members = [member.id for member in group.members]
+        """Assign the families to the members in turn."""
+        members = sorted(member.id for member in group.members)  # the order in `group` has no meaning
         families = min(topic.partitions for topic in group.topics.values())
         plan: dict[str, dict[str, list[int]]] = {member: {} for member in members}
         for name, topic in group.topics.items():
@@ -38,7 +38,7 @@ class SameKeySameMember(Assignor):
 
 
 def show(_consumer: object, partitions: list[TopicPartition]) -> None:
-    """Print what this member got."""
+    """Print the partitions of this member."""
     owned = sorted((partition.topic, partition.partition) for partition in partitions)
     print("assigned", *(f"{topic}[{partition}]" for topic, partition in owned), flush=True)
 

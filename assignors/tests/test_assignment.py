@@ -115,7 +115,7 @@ def test_an_owner_that_is_no_member_is_refused_with_its_place(owner: int) -> Non
 
 @pytest.mark.parametrize("owners", [[0.0], ["0"], [[0], [1]]])
 def test_owners_that_are_not_numbers_are_refused(owners: list[int]) -> None:
-    with pytest.raises(InvalidInputError, match="the owners of 't' must be numbers of members, not"):
+    with pytest.raises(InvalidInputError, match="the owners of 't' must be indexes of members, not"):
         Assignment.from_owners(["a", "b"], {"t": owners})
 
 

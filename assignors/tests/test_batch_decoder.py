@@ -136,6 +136,17 @@ def test_more_names_than_are_compared_at_a_time_are_told_apart(
     assert_reads_the_same([*lists, *reversed(lists)], partitions=False)
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 15, 16, 17, interning.MAX_NAME_BYTES])
+def test_seven_bytes_after_the_last_name_are_enough_and_do_not_count(size: int) -> None:
+    """The last name equals an earlier one that has other bytes after it."""
+    name = b"n" * size
+    buffer = name + b"zzzzzzzz" + name + b"\xff" * 7
+    at, sizes = np.array([0, size + 8]), np.array([size, size])
+    names, numbers = interning.read_names(buffer, at, sizes, {})
+    assert names == (name.decode(),)
+    assert numbers.tolist() == [0, 0]
+
+
 def test_names_that_are_longer_than_topics_have_them_are_left_to_the_reader() -> None:
     lists = [string_list([b"short", b"x" * length]) for length in (256, 257, 32_767)]
     assert_reads_the_same(lists, partitions=False, unread=2)

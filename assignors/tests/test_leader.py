@@ -235,6 +235,10 @@ def test_checks_tell_what_is_wrong_without_a_leader() -> None:
         AssignorError, match="member 'a' is assigned partitions of 'u', which it does not subscribe"
     ):
         check_assignment(group, Assignment({"a": {"u": [1]}}))
+    with pytest.raises(AssignorError, match="member 'b' is assigned partitions of 't', which it does not"):
+        check_assignment(
+            Group([Member("a", ["t"]), Member("b", [])], {"t": 2}), Assignment({"b": {"t": [1]}})
+        )
 
 
 def test_a_leader_gives_what_the_assignor_gives(

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -171,6 +171,17 @@ def test_an_assignor_is_copied_and_the_group_is_not_changed() -> None:
     simulate(TWO, recorder, [joins("c")])
     assert recorder.calls == []
     assert repr(TWO) == before
+
+
+def test_an_assignor_may_be_frozen() -> None:
+    """It is not told the rebalance protocol."""
+
+    @dataclass(frozen=True)
+    class Frozen(RangeAssignor):
+        region: str = "eu"
+
+    frozen, original = (simulate(TWO, each, [joins("c")])[-1] for each in (Frozen(), RangeAssignor()))
+    assert frozen.assignment == original.assignment
 
 
 def test_a_member_that_comes_back_is_new() -> None:

@@ -80,17 +80,17 @@ class Case:
 
     @property
     def is_sticky(self) -> bool:
-        """Whether the assignor considers owned partitions and optimizes balance by counts."""
+        """True if the assignor considers owned partitions and optimizes balance by counts."""
         return self.assignor.endswith("sticky")
 
     @property
     def is_weighted(self) -> bool:
-        """Whether partitions have weights, which the assignor balances."""
+        """True if partitions have weights, which the assignor balances."""
         return self.assignor == LOAD_AWARE
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether members still own their partitions, so that moved ones are withheld for one round."""
+        """True if members still own their partitions, so that moved ones are withheld for one round."""
         return self.assignor in {"cooperative-sticky", LOAD_AWARE}
 
 

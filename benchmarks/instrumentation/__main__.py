@@ -31,15 +31,15 @@ _TOPIC = "benchmark"
 
 def main(
     *,
-    messages: Annotated[int, typer.Option(help="Messages a round.")] = 1_000_000,
-    rounds: Annotated[int, typer.Option(help="Rounds of consuming, each with and without.")] = 9,
+    messages: Annotated[int, typer.Option(help="Messages a turn.")] = 250_000,
+    seconds: Annotated[float, typer.Option(help="The longest time for each method of consuming.")] = 150.0,
     keep: Annotated[bool, typer.Option(help="Write docs/benchmarks/instrumentation.*.")] = False,
 ) -> None:
     """Measure consuming, scraping and memory at 1,000 partitions; exit with 1 if a limit is exceeded."""
     when, machine = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), describe()
     with LocalKafka(heap="1g") as kafka:
-        fill(kafka, _TOPIC, PARTITIONS, messages)
-        rates = _throughput(kafka, messages, rounds)
+        fill(kafka, _TOPIC, PARTITIONS, 2 * messages)  # so that no turn waits for the last ones
+        rates = _throughput(kafka, messages, seconds)
         scrapes, text = zip(*(_scrape(kafka, by_partition=each) for each in (False, True)), strict=True)
         memory = _memory(kafka)
     results = Results(
@@ -61,7 +61,7 @@ def main(
     raise typer.Exit(int(not all(kept for _, kept in checks)))
 
 
-def _throughput(kafka: LocalKafka, messages: int, rounds: int) -> dict[str, Rates]:
+def _throughput(kafka: LocalKafka, messages: int, seconds: float) -> dict[str, Rates]:
     config = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g", "enable.auto.commit": False}
     measured = {**config, "client.id": "measured", "statistics.interval.ms": 15_000}
     with (
@@ -71,7 +71,7 @@ def _throughput(kafka: LocalKafka, messages: int, rounds: int) -> dict[str, Rate
         ) as with_it,
     ):
         return {
-            name: compare(without, with_it, _TOPIC, PARTITIONS, messages, rounds, take)
+            name: compare(without, with_it, _TOPIC, PARTITIONS, messages, seconds, take)
             for name, take in (("poll", by_poll), ("consume", by_consume))
         }
 

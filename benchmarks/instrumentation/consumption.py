@@ -1,29 +1,53 @@
 """Consuming with instrumentation and without, by turns, so that both meet the same machine."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
+from benchmarks.instrumentation.interval import Interval, interval
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from groupwright.testing import LocalKafka
 
 MESSAGE = b"x" * 100
+FEWEST_ROUNDS = 12
+WANTED_HALF_WIDTH = 0.01
+"""Of the ratio's interval: rounds end once it is reached."""
 _PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of a consumer.
+
+    Attributes:
+        messages: The measured messages.
+        seconds: The time that they took.
+        thread_cpu: Processor time of the application's thread, in seconds.
+        process_cpu: Processor time of the process, in seconds.
+    """
+
+    messages: int
+    seconds: float
+    thread_cpu: float
+    process_cpu: float
 
 
 @dataclass
 class Rates:
-    """Messages a second, round by round."""
+    """Measurements, round by round. In a round each consumer has two turns."""
 
     without: list[float] = field(default_factory=list)
+    """Messages a second."""
     with_it: list[float] = field(default_factory=list)
-    cpu_without: list[float] = field(default_factory=list)
-    """Microseconds a message, of the application's thread alone."""
-    cpu_with_it: list[float] = field(default_factory=list)
+    thread_cpu_without: list[float] = field(default_factory=list)
+    """Processor time of the application's thread alone, in microseconds a message."""
+    thread_cpu_with_it: list[float] = field(default_factory=list)
+    process_cpu_without: list[float] = field(default_factory=list)
+    """Processor time of the whole process, in microseconds a message: librdkafka's threads too."""
+    process_cpu_with_it: list[float] = field(default_factory=list)
 
     @property
     def ratios(self) -> list[float]:
@@ -31,9 +55,23 @@ class Rates:
         return [b / a for a, b in zip(self.without, self.with_it, strict=True)]
 
     @property
-    def ratio(self) -> float:
-        """The median of the rounds' ratios."""
-        return median(self.ratios)
+    def interval(self) -> Interval:
+        """The ratio of the throughputs."""
+        return interval(self.ratios)
+
+    @property
+    def is_narrow(self) -> bool:
+        """True if the confidence interval is narrow enough to end the measurement."""
+        return len(self.ratios) >= FEWEST_ROUNDS and self.interval.half_width <= WANTED_HALF_WIDTH
+
+    def add(self, turns: Mapping[str, Sequence[Turn]]) -> None:
+        """Add a round's turns, by `without` and `with_it`."""
+        for name, of_name in turns.items():
+            taken = sum(each.messages for each in of_name)
+            getattr(self, name).append(taken / sum(each.seconds for each in of_name))
+            for kind in ("thread_cpu", "process_cpu"):
+                cpu = sum(getattr(each, kind) for each in of_name)
+                getattr(self, f"{kind}_{name}").append(cpu / taken * 1e6)
 
 
 def fill(kafka: LocalKafka, topic: str, partitions: int, messages: int) -> None:
@@ -79,21 +117,21 @@ def by_consume(consumer: Consumer, messages: int) -> None:
         taken += len(consumer.consume(min(500, messages - taken), _PATIENCE))
 
 
-def rate(
+def turn(
     consumer: Consumer, topic: str, partitions: int, messages: int, take: Callable[[Consumer, int], None]
-) -> tuple[float, float]:
-    """Return how many messages a second come from the topic's beginning, and the CPU microseconds of each.
+) -> Turn:
+    """Measure so many messages, from the topic's beginning.
 
-    The start is left out.
+    The start is part of it: messages that are prefetched before the clock starts do not come from the broker.
     """
+    began, thread, process = time.perf_counter(), time.thread_time(), time.process_time()
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    take(consumer, messages // 10)
-    counted = messages - messages // 10
-    began, cpu = time.perf_counter(), time.thread_time()
-    take(consumer, counted)
-    seconds, cpu = time.perf_counter() - began, time.thread_time() - cpu
+    take(consumer, messages)
+    measured = Turn(
+        messages, time.perf_counter() - began, time.thread_time() - thread, time.process_time() - process
+    )
     consumer.unassign()
-    return counted / seconds, cpu / counted * 1e6
+    return measured
 
 
 def compare(
@@ -102,18 +140,36 @@ def compare(
     topic: str,
     partitions: int,
     messages: int,
-    rounds: int,
+    seconds: float,
     take: Callable[[Consumer, int], None],
 ) -> Rates:
-    """Measure both in each round; which is first alternates. A round before them warms up."""
+    """Measure both in turns until the interval of the ratio is narrow enough, or the time is over.
+
+    A round is A B B A, or B A A B: so a drift of the machine's speed meets both alike, and neither is always
+    the one after a pause. A round before the others warms up.
+
+    Args:
+        without: The consumer without instrumentation.
+        with_it: The one with instrumentation.
+        topic: A topic with at least the messages of a turn.
+        partitions: Its partitions.
+        messages: Messages of a turn.
+        seconds: The longest time.
+        take: How messages are taken.
+    """
+    consumers = {"without": without, "with_it": with_it}
+    order = list(consumers)
+    deadline = time.monotonic() + seconds
+
+    def play() -> dict[str, list[Turn]]:
+        turns: dict[str, list[Turn]] = {name: [] for name in consumers}
+        for name in (*order, *reversed(order)):
+            turns[name].append(turn(consumers[name], topic, partitions, messages, take))
+        return turns
+
+    play()
     rates = Rates()
-    for number in range(-1, rounds):
-        measured = {}
-        for name in ("without", "with_it") if number % 2 else ("with_it", "without"):
-            consumer = without if name == "without" else with_it
-            measured[name] = rate(consumer, topic, partitions, messages, take)
-        if number >= 0:
-            for name, (messages_a_second, cpu) in measured.items():
-                getattr(rates, name).append(messages_a_second)
-                getattr(rates, f"cpu_{name}").append(cpu)
+    while len(rates.ratios) <= 1 or not (rates.is_narrow or time.monotonic() > deadline):
+        order.reverse()
+        rates.add(play())
     return rates

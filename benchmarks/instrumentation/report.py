@@ -7,20 +7,24 @@ from statistics import median
 from benchmarks.instrumentation.results import LEAST_RATIO, Results
 from benchmarks.layout import Table, markdown
 
+_CPU = [f"{whose} CPU µs {which}" for whose in ("thread", "process") for which in ("without", "with")]
+
 
 def table(results: Results) -> Table:
     """Return the throughput: medians over the rounds."""
     return Table(
         "Throughput",
-        ["method", "messages/s without", "messages/s with", "ratio", "CPU µs without", "CPU µs with"],
+        ["method", "messages/s without", "messages/s with", "ratio", *_CPU],
         [
             [
                 method,
                 f"{median(rates.without):,.0f}",
                 f"{median(rates.with_it):,.0f}",
-                f"{rates.ratio:.3f}",
-                f"{median(rates.cpu_without):.3f}",
-                f"{median(rates.cpu_with_it):.3f}",
+                f"{rates.interval.estimate:.3f}",
+                f"{median(rates.thread_cpu_without):.3f}",
+                f"{median(rates.thread_cpu_with_it):.3f}",
+                f"{median(rates.process_cpu_without):.2f}",
+                f"{median(rates.process_cpu_with_it):.2f}",
             ]
             for method, rates in results.rates.items()
         ],
@@ -34,15 +38,16 @@ def page(results: Results, plot: str | None) -> Iterator[str]:
     yield f"Made by `python -m benchmarks.instrumentation --keep` on {results.when}."
     yield ""
     yield from (f"- {name}: {value}" for name, value in results.machine.items())
-    rounds = min(len(rates.ratios) for rates in results.rates.values())
     scrapes = len(results.scrapes[0].milliseconds)
     yield f"""
 A plain consumer of {results.partitions:,} partitions with instrumentation, and one without, on a real broker.
 
-- **Throughput**: both consume the same {results.messages:,} messages of 100 bytes, in {rounds} rounds of one
-  run each. Which is first alternates, and the result is the median of the rounds' ratios, so that load of the
-  machine meets both. Statistics every 15 s with instrumentation, none without.
-- **CPU** is that of the application's thread, per message.
+- **Throughput**: both consume messages of 100 bytes, in turns of {results.messages:,}. A round is four turns,
+  A B B A or B A A B, so that load of the machine meets both. The result is the median of the means of all
+  pairs of rounds, with the confidence interval of Wilcoxon's signed ranks. Statistics every 15 s with
+  instrumentation, none without.
+- **CPU** is the processor time per message: of the application's thread, and of the whole process with
+  librdkafka's threads.
 - **Scrape**: `generate_latest` of a consumer that has its statistics; the median of {scrapes}.
 - **Statistics**: once in `statistics.interval.ms`, in the polling thread: parsing, and the lag of each
   partition.
@@ -91,7 +96,7 @@ def draw(path: Path, results: Results) -> bool:
     ratios, scrapes = figure.subplots(1, 2)
     for method, rates in results.rates.items():
         ratios.plot(range(1, 1 + len(rates.ratios)), rates.ratios, "o-", label=method)
-    ratios.axhline(LEAST_RATIO, color="tab:red", linestyle="--", label="limit of the median")
+    ratios.axhline(LEAST_RATIO, color="tab:red", linestyle="--", label="limit")
     ratios.set(title="throughput with over without: more is better", xlabel="round")
     ratios.legend(fontsize="small")
     for scrape in results.scrapes:

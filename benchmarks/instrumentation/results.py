@@ -7,6 +7,8 @@ from statistics import median
 from benchmarks.instrumentation.consumption import Rates
 
 LEAST_RATIO = 0.99
+MOST_HALF_WIDTH = 0.015
+"""Of the ratio's interval: a wider one says too little about the limit."""
 MOST_SCRAPE_MS = 10.0
 MOST_MEMORY = 2 * 2**20
 """Bytes a consumer."""
@@ -42,7 +44,7 @@ class Results:
         when: When the benchmark began, in UTC.
         machine: The machine.
         partitions: Partitions of the consumer.
-        messages: Messages of a round.
+        messages: Messages of a turn.
         rates: Throughput by the method that consumes.
         scrapes: Scrapes without and with the lag of each partition.
         statistics_ms: Time to parse one set of statistics and to compute the lag.
@@ -63,11 +65,13 @@ class Results:
     def checks(self) -> Iterator[tuple[str, bool]]:
         """Yield each result with a limit, in words, and whether it is within the limit."""
         for method, rates in self.rates.items():
-            text = f"throughput with `{method}`, of that without instrumentation: {rates.ratio:.3f} "
+            found = rates.interval
+            ratio = f"throughput with `{method}`, of that without instrumentation: {found.estimate:.3f}"
+            yield f"{ratio} (at least {LEAST_RATIO})", found.estimate >= LEAST_RATIO
+            precision = f"its 95 % confidence interval, by {len(rates.ratios)} rounds"
             yield (
-                text
-                + f"(at least {LEAST_RATIO}); rounds from {min(rates.ratios):.3f} to {max(rates.ratios):.3f}",
-                rates.ratio >= LEAST_RATIO,
+                f"{precision}: {found.low:.3f} to {found.high:.3f} (at most ±{MOST_HALF_WIDTH:.1%})",
+                found.half_width <= MOST_HALF_WIDTH,
             )
         for scrape in self.scrapes:
             kind = "with" if scrape.by_partition else "without"

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.pipeline`: measure decoding and what-if studies."""
+"""`python -m benchmarks.pipeline`: measure decoding, what-if studies, derived tables and samples."""
 
 import shlex
 import subprocess
@@ -32,7 +32,7 @@ def main(
     ] = None,
     show_cells: Annotated[bool, typer.Option("--list", help="Name the cells, and stop.")] = False,
 ) -> None:
-    """Measure decoding on one core and on two, its memory up to 100 million records, and what-if."""
+    """Measure decoding and its memory, what-if studies, derived tables, and samples of log-end offsets."""
     cells = [cell for cell in CELLS if fnmatch(cell, only)]
     if not cells:
         raise typer.BadParameter(f"no cell is named like {only!r}; --list names them", param_hint="--only")

@@ -1,4 +1,4 @@
-"""Cells of the benchmark: speed of decoding on one core and on two, memory, and what-if at scale."""
+"""Cells of the benchmark: decoding and its memory, what-if, derived tables, log-end offsets."""
 
 import json
 import subprocess
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from benchmarks.pipeline import plain
+from benchmarks.pipeline.programs.derive import YOUNG_DAYS
 from benchmarks.pipeline.programs.what_if import ASSIGNORS
 from benchmarks.pipeline.results import Run
 from benchmarks.pipeline.synthetic import Fleet
@@ -21,13 +22,18 @@ from benchmarks.pipeline.synthetic.commits import commit_batch
 from groupwright.pipeline import decode_batch
 from groupwright.testing import compile_java
 
-ONE_CORE, TWO_CORES, MEMORY, WHAT_IF = CELLS = (
+ONE_CORE, TWO_CORES, MEMORY, WHAT_IF, FLEET, AGE, ENDS = CELLS = (
     "decode/one-core",
     "decode/two-cores",
     "decode/memory",
     "what-if",
+    "derive/fleet",
+    "derive/age",
+    "ends",
 )
-"""All decoders on one core; Spark on two; Spark with more and more records; a what-if study."""
+"""All decoders on one core; Spark on two; Spark with more and more records; a what-if study; one more day of
+a fleet's derived tables, on one core and on two; the same in young and in old tables; samples of log-end
+offsets."""
 
 SPARK, SPARK_COMMITS, CORE, PLAIN_COLUMNS, PLAIN, FORMATTER = (
     "Spark, decode",
@@ -44,7 +50,11 @@ _PROGRAMS = Path(__file__).parent / "programs"
 _BATCH = 10_000
 _FILES = 4
 _WHAT_IF_CORES = 2
+_PARTITIONS_A_TOPIC = 100
 _PATIENCE = 3600.0
+_ONE_DAY = "one more day"
+FLEETS = _ROOT / "build" / "benchmarks" / "pipeline-fleets"
+"""Base tables of fleets, which later runs use again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +67,9 @@ class Effort:
         formatted: Number of records for Kafka's formatter and the plain loop, which are slower.
         memory: Numbers of records generated on the fly and decoded, for memory.
         played: Number of groups that what-if replays, and of generations of each.
+        fleet: Groups and days of the fleet that is derived on one core and on two.
+        age: Groups and days of the fleet whose last day is compared with its second one.
+        ends: Topics, of 100 partitions each, whose log-end offsets are sampled.
     """
 
     records: int
@@ -64,6 +77,9 @@ class Effort:
     formatted: int
     memory: tuple[int, ...]
     played: tuple[int, int]
+    fleet: tuple[int, int]
+    age: tuple[int, int]
+    ends: int
 
 
 FULL = Effort(
@@ -72,9 +88,19 @@ FULL = Effort(
     formatted=1_000_000,
     memory=(1_000_000, 10_000_000, 100_000_000),
     played=(10_000, 100),
+    fleet=(10_000, 2),
+    age=(1_000, 30),
+    ends=150,
 )
 QUICK = Effort(
-    records=1_000_000, rounds=2, formatted=200_000, memory=(1_000_000, 4_000_000), played=(200, 20)
+    records=1_000_000,
+    rounds=2,
+    formatted=200_000,
+    memory=(1_000_000, 4_000_000),
+    played=(200, 20),
+    fleet=(100, 2),
+    age=(20, 4),
+    ends=5,
 )
 
 
@@ -87,6 +113,12 @@ def run(cell: str, effort: Effort, folder: Path, progress: Callable[[str], None]
         return
     if cell == WHAT_IF:
         yield _what_if(*effort.played, progress)
+        return
+    if cell in {FLEET, AGE}:
+        yield from _derive(cell, *(effort.fleet if cell == FLEET else effort.age), progress)
+        return
+    if cell == ENDS:
+        yield from _ends(effort.ends, progress)
         return
     parquet = folder / "records"
     if not parquet.exists():
@@ -133,6 +165,39 @@ def _what_if(groups: int, generations: int, progress: Callable[[str], None]) -> 
     progress(what)
     said = _said_by("what_if", _WHAT_IF_CORES, groups, generations)
     return Run(WHAT_IF, what, groups * generations * len(ASSIGNORS), _WHAT_IF_CORES, said["seconds"])
+
+
+def _derive(cell: str, groups: int, days: int, progress: Callable[[str], None]) -> Iterator[Run]:
+    """Derive one more day: of a fleet on one core and on two, or of young and of old tables."""
+    folder = FLEETS / f"{groups}-groups-{days}-days"
+    progress(f"making {groups:,} groups of {days} days; tables in {folder} are used again")
+    _said_by("derive", "make", _WHAT_IF_CORES, folder, groups, days)
+    for age, cores in (("young", 1), ("young", 2)) if cell == FLEET else (("young", 2), ("old", 2)):
+        day = YOUNG_DAYS if age == "young" else days
+        what = f"{_ONE_DAY}, day {day} of {groups:,} groups"
+        progress(f"{what} on {cores}")
+        said = _said_by("derive", age, cores, folder, groups, days)
+        yield Run(
+            cell,
+            what,
+            said["rows"]["lag"] + said["rows"]["rebalances"],
+            cores,
+            said["seconds"],
+            said["cpu_seconds"],
+            said["python_mib"],
+            said["jvm_mib"],
+            {name: said[name] for name in ("cpu_by_table", "rows", "bytes")},
+        )
+
+
+def _ends(topics: int, progress: Callable[[str], None]) -> Iterator[Run]:
+    partitions = topics * _PARTITIONS_A_TOPIC
+    progress(f"creating {partitions:,} partitions")
+    said = _said_by("ends", topics, _PARTITIONS_A_TOPIC)
+    first, *others = said["rounds"]
+    yield Run(ENDS, f"{partitions:,} partitions, the first time", partitions, 2, first["seconds"], more=first)
+    best = min(others, key=lambda taken: taken["seconds"])
+    yield Run(ENDS, f"{partitions:,} partitions, again", partitions, 2, best["seconds"], more=best)
 
 
 def _said_by(program: str, *arguments: object) -> Any:

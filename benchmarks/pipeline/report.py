@@ -5,7 +5,10 @@ from pathlib import Path
 
 from benchmarks.layout import Table, keep_results, markdown
 from benchmarks.pipeline.cells import (
+    AGE,
     CORE,
+    ENDS,
+    FLEET,
     FORMATTER,
     MEMORY,
     ONE_CORE,
@@ -28,6 +31,11 @@ MOST_GROWTH = 1.2
 """Of the memory, from the fewest records to the most."""
 MOST_SECONDS = 600
 """For what-if."""
+MOST_AGEING = 1.2
+"""Time of one more day in old tables, over that in young ones."""
+MOST_ENDS_SECONDS = 10.0
+"""For a sample of the log-end offsets of `ENDS_PARTITIONS`."""
+ENDS_PARTITIONS = 150_000
 
 _ABOUT = """\
 Records are committed offsets of key version 1 and value version 3, including tombstones, with seven-digit
@@ -44,6 +52,13 @@ names of groups and topics. The best round counts.
 - **What-if**: from tables in Parquet to a table in Parquet, with `range`, `roundrobin`, `sticky` and
   `cooperative-sticky`. A record is one generation replayed by one assignor. A group has 2 to 16 members and 6
   to 192 partitions. In each generation a member joins, leaves or is replaced.
+- **Derived tables**: one more day of a synthetic fleet, from base tables in Parquet to derived ones. A group
+  has 5 members at the start and a topic of 100 partitions, which 6 or 7 groups read. A day has 20 generations
+  of each group, 6 commits of each of its partitions, and 6 samples of the log-end offsets. Every twentieth
+  group is of KIP-848. A record is a row of `lag` or `rebalances`. `derive/fleet` compares one core with two,
+  `derive/age` the second day with the last one; `lookback_days` is 7.
+- **Log-end offsets**: a sample of all partitions of one LocalKafka, whose limit of open files bounds them:
+  the topics are described, the offsets are queried, and the rows are written. A record is a partition.
 """
 
 
@@ -93,7 +108,41 @@ def summary(results: Results) -> list[str]:
             f"{MOST_SECONDS}); "
             f"{each:,.0f} µs of a core for each generation and assignor"
         )
+    return [*lines, *_derived(results)]
+
+
+def _derived(results: Results) -> list[str]:
+    """Return the lines of derived tables and of samples."""
+    lines = []
+    fleet, age, ends = ([run for run in results.runs if run.cell == cell] for cell in (FLEET, AGE, ENDS))
+    if len(fleet) > 1:
+        one, two = fleet
+        lines.append(
+            _line(f"{one.what}: two cores over one, times", one.seconds / two.seconds, LEAST_SCALING, ".2f")
+        )
+        lines += _unit_costs(one)
+    if len(age) > 1:
+        young, old = age
+        grown = old.seconds / young.seconds
+        mark = "✓" if grown <= MOST_AGEING else "✗"
+        lines.append(f"{mark} {old.what}: over {young.what}, times: {grown:.2f} (at most {MOST_AGEING})")
+    for run in ends:
+        scaled = run.seconds * ENDS_PARTITIONS / run.records
+        mark = "✓" if scaled <= MOST_ENDS_SECONDS else "✗"
+        lines.append(
+            f"{mark} ends of {run.what}: {run.seconds:.2f} s; in proportion, {ENDS_PARTITIONS:,} take "
+            f"{scaled:.1f} s (at most {MOST_ENDS_SECONDS:.0f})"
+        )
     return lines
+
+
+def _unit_costs(run: Run) -> Iterator[str]:
+    """Yield the processor time of each derived table for each row, and its bytes."""
+    for name, cpu in run.more["cpu_by_table"].items():
+        if rows := run.more["rows"][name]:
+            size = run.more["bytes"].get(name, 0) / rows
+            each = cpu / rows * 1e6
+            yield f"  {name}: {cpu:.0f} s of processor time; a row {each:,.1f} µs, {size:.1f} bytes"
 
 
 def _line(what: str, found: float, least: float, form: str) -> str:
@@ -120,7 +169,7 @@ def _row(run: Run) -> list[str]:
 
 
 def _page(results: Results, _plot: str | None) -> Iterator[str]:
-    yield "# The pipeline: decoding `__consumer_offsets`, and what-if\n"
+    yield "# The pipeline: decoding `__consumer_offsets`, derived tables, and what-if\n"
     yield f"Made by `{results.command}` on {results.date}.\n"
     yield from (f"- {name}: {value}" for name, value in results.machine.items())
     yield ""

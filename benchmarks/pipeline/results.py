@@ -1,6 +1,8 @@
 """Results of a benchmark run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Run:
         cpu_seconds: Of all processes, in that round; None where it was not asked.
         python_mib: The most memory of all Python workers together.
         jvm_mib: The most memory of the JVM.
+        more: Further numbers, for the cost model.
     """
 
     cell: str
@@ -26,6 +29,7 @@ class Run:
     cpu_seconds: float | None = None
     python_mib: float | None = None
     jvm_mib: float | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:

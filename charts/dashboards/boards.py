@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from charts.dashboards import cluster, fleet, group, rebalance
+from charts.dashboards import cluster, fleet, group, rebalance, services
 from charts.dashboards.model import Board
 
 FOLDER = Path(__file__).parents[1] / "groupwright" / "dashboards"
-BOARDS = (group.BOARD, fleet.BOARD, rebalance.BOARD, cluster.BOARD)
+BOARDS = (group.BOARD, fleet.BOARD, rebalance.BOARD, cluster.BOARD, services.BOARD)
 
 
 def path(board: Board) -> Path:

@@ -52,7 +52,7 @@ def _dashboard(board: Board) -> dashboard.Dashboard:
             .keep_time(True)
         )
         .link(_link("Runbooks", "${runbooks}/README.md").type(models.DashboardLinkType.LINK).icon("doc"))
-        .annotation(_rebalances(board.scope))
+        .annotation(_annotation(board.scope))
     )
     for variable in _variables(board.scope):
         built.with_variable(variable)
@@ -70,22 +70,36 @@ def _dashboard(board: Board) -> dashboard.Dashboard:
 def _variables(
     scope: Scope,
 ) -> list[dashboard.DatasourceVariable | dashboard.QueryVariable | dashboard.ConstantVariable]:
-    known = "groupwright_cluster_group_info" if scope is Scope.CLUSTER else "groupwright_consumer_info"
     in_cluster = 'cluster=~"$cluster"'
     in_namespace = f'{in_cluster}, namespace=~"$namespace"'
-    of_group = '="$group"' if scope is Scope.GROUP else '=~"$group"'
-    clients = _query(
-        "client", "Client", f"label_values({known}{{{in_namespace}, group{of_group}}}, client_id)"
-    )
-    group = _query("group", "Group", f"label_values({known}{{{in_namespace}}}, group)")
+    of_group = f"{in_namespace}, group{_of_group(scope)}"
+    group = _query("group", "Group", f"label_values({_known(scope, in_namespace)}, group)")
+    clients = _query("client", "Client", f"label_values({_known(scope, of_group)}, client_id)")
     return [
         dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"),
-        _all(_query("cluster", "Cluster", f"label_values({known}, cluster)")),
-        _all(_query("namespace", "Namespace", f"label_values({known}{{{in_cluster}}}, namespace)")),
-        group if scope is Scope.GROUP else _all(group),
-        *([] if scope is Scope.CLUSTER else [_all(clients)]),
+        _all(_query("cluster", "Cluster", f"label_values({_known(scope)}, cluster)")),
+        _all(_query("namespace", "Namespace", f"label_values({_known(scope, in_cluster)}, namespace)")),
+        *([] if scope is Scope.SERVICES else [group if scope is Scope.GROUP else _all(group)]),
+        *([_all(clients)] if scope in (Scope.GROUP, Scope.FLEET) else []),
         dashboard.ConstantVariable("runbooks").label("Runbooks").value(alerts()["runbookUrl"]),
     ]
+
+
+def _known(scope: Scope, matchers: str = "") -> str:
+    """Return the selector of series whose labels a dashboard's variables offer."""
+    match scope:
+        case Scope.SERVICES:  # either of the two may not run
+            name = '__name__=~"groupwright_(exporter|pipeline)_build_info"'
+            return f"{{{name}, {matchers}}}" if matchers else f"{{{name}}}"
+        case Scope.CLUSTER:
+            name = "groupwright_cluster_group_info"
+        case _:
+            name = "groupwright_consumer_info"
+    return f"{name}{{{matchers}}}" if matchers else name
+
+
+def _of_group(scope: Scope) -> str:
+    return '="$group"' if scope is Scope.GROUP else '=~"$group"'
 
 
 def _query(name: str, label: str, query: str) -> dashboard.QueryVariable:
@@ -105,23 +119,27 @@ def _all(variable: dashboard.QueryVariable) -> dashboard.QueryVariable:
     return variable.multi(True).include_all(True).all_value(".*").current(everything)
 
 
-def _rebalances(scope: Scope) -> dashboard.AnnotationQuery:
-    """Annotate changes of the group's generation; hidden by default for several groups."""
-    of_group = '="$group"' if scope is Scope.GROUP else '=~"$group"'
-    changed = (
-        "groupwright_cluster_group_rebalances_total" if scope is Scope.CLUSTER else "groupwright_generation"
-    )
-    expr = (
-        f'max by (cluster, namespace, group) (changes({changed}{{cluster=~"$cluster", '
-        f'namespace=~"$namespace", group{of_group}}}[$__rate_interval])) > 0'
-    )
+def _annotation(scope: Scope) -> dashboard.AnnotationQuery:
+    """Annotate changes of the group's generation, or starts; hidden by default for several groups."""
+    in_namespace = 'cluster=~"$cluster", namespace=~"$namespace"'
+    if scope is Scope.SERVICES:
+        name, by = "Starts", "job"
+        changed = f"groupwright_pipeline_start_timestamp_seconds{{{in_namespace}}}"
+    else:
+        name, by = "Rebalances", "group"
+        generation = (
+            "groupwright_cluster_group_rebalances_total"
+            if scope is Scope.CLUSTER
+            else "groupwright_generation"
+        )
+        changed = f"{generation}{{{in_namespace}, group{_of_group(scope)}}}"
     return (
         dashboard.AnnotationQuery()
-        .name("Rebalances")
+        .name(name)
         .datasource(_SOURCE)
-        .enable(scope is Scope.GROUP)
+        .enable(scope in (Scope.GROUP, Scope.SERVICES))
         .icon_color("orange")
-        .expr(expr)
+        .expr(f"max by (cluster, namespace, {by}) (changes({changed}[$__rate_interval])) > 0")
     )
 
 

@@ -27,7 +27,7 @@ STATE_OF_MEMBER = Panel(
     ),
     Kind.STATES,
     values=STATES,
-    runbook="rebalance-stuck",
+    runbook="member-fenced",
     width=16,
 )
 
@@ -42,7 +42,7 @@ _NOW = Row(
             Kind.STAT,
             width=3,
             height=4,
-            runbook="instrumentation-silent",
+            runbook="member-flapping",
         ),
         Panel(
             "Rebalancing",
@@ -129,7 +129,7 @@ _NOW = Row(
             (Query("max(groupwright_poll_interval_used_ratio{@group})"),),
             Kind.STAT,
             (limit("maxPollNearlyExceeded", "ratio"), Limit(1, "red")),
-            "max-poll-nearly-exceeded",
+            "max-poll-exceeded",
             3,
             4,
         ),

@@ -1,6 +1,8 @@
 """The metrics that dashboards and alerts may use, and those they omit on purpose."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from charts.dashboards import promql
 
@@ -9,14 +11,31 @@ from groupwright.cli._exporter import catalogue as exporter
 from groupwright.instrumentation._metrics import labels
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE as CLIENTS
 from groupwright.instrumentation._metrics.spec import MetricType, Spec
+from groupwright.pipeline._jobs.status import TASKS
+from groupwright.pipeline.reference import stream_metrics
 
 TARGET_LABELS = frozenset(
     {"cluster", "namespace", "pod", "container", "service", "endpoint", "job", "instance"}
 )
 """Labels of the scraped target, which Prometheus adds to every series; `cluster` is the chart's value."""
 
-CATALOGUE: tuple[Spec | exporter.Spec, ...] = (*CLIENTS, *exporter.CATALOGUE)
-"""All metrics: those of instrumented clients, and the exporter's."""
+
+@dataclass(frozen=True, slots=True)
+class _PipelineSpec:
+    """A metric of the pipeline's streaming job, as prometheus-client describes it."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+
+
+PIPELINE = tuple(
+    _PipelineSpec(family.samples[0].name, family.type, tuple(family.samples[0].labels))
+    for family in stream_metrics()
+)
+
+CATALOGUE: tuple[Spec | exporter.Spec | _PipelineSpec, ...] = (*CLIENTS, *exporter.CATALOGUE, *PIPELINE)
+"""All metrics: those of instrumented clients, the exporter's and the streaming job's."""
 
 _GROUP_STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
@@ -34,6 +53,7 @@ VALUES = {
     "kind": {*core.Kind, ""},
     "state": {*labels.STATES, *_GROUP_STATES},
     "request": {*labels.REQUESTS},
+    "task": {*TASKS},
 }
 """The values of those labels that have only some."""
 
@@ -79,6 +99,14 @@ def family(name: str) -> str:
         if name in {spec.name + suffix for suffix in _SUFFIXES.get(spec.type, ("",))}:
             return spec.name
     raise ValueError(f"{name} is no series of the catalogue")
+
+
+def selected(selector: str, names: Iterable[str]) -> set[str]:
+    """Return the metrics that a selector may select: by its name, or by a regular expression for names."""
+    expr = promql.parse(selector)
+    pattern = re.search(r'__name__=~"([^"]+)"', selector)
+    by_name = {name for name in names if pattern and re.fullmatch(pattern[1], name)}
+    return by_name or {*promql.metrics(expr)} & {*names}
 
 
 def mistakes(text: str, labels_of: Mapping[str, frozenset[str]], legend: str = "") -> Iterator[str]:

@@ -86,7 +86,9 @@ class Scope(StrEnum):
     GROUP = "group"
     FLEET = "fleet"
     CLUSTER = "cluster"
-    """All groups, as the exporter sees them: there are no clients."""
+    """All groups, as the exporter sees them, which knows no clients."""
+    SERVICES = "services"
+    """The workloads of the Helm chart, which belong to no group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ _MATCHERS = {
         "@namespace": _NAMESPACE,
         "@group": f'{_NAMESPACE}, group=~"$group"',
     },
+    Scope.SERVICES: {"@namespace": _NAMESPACE},
 }
 
 

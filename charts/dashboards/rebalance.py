@@ -258,7 +258,7 @@ _COORDINATOR = Row(
                 ),
             ),
             limits=SOME,
-            runbook="max-poll-exceeded",
+            runbook="member-fenced",
             stacking=Stacking.BARS,
         ),
         Panel(

@@ -14,9 +14,10 @@ from pathlib import Path
 import yaml
 from charts.dashboards.boards import BOARDS
 from charts.live.draw import draw
-from charts.live.panels import Window
+from charts.live.panels import Window, names
 from charts.live.prometheus import Prometheus
 from charts.live.scene import BROKER, Scene
+from charts.live.stream import real_stream
 from charts.tools import programs
 
 from groupwright.testing import LocalKafka
@@ -29,6 +30,7 @@ GROUPS = {
     "groupwright-fleet": ".*",
     "groupwright-rebalance": "mail",
     "groupwright-cluster": ".*",
+    "groupwright-services": ".*",
 }
 """Group shown by each dashboard."""
 
@@ -37,7 +39,8 @@ def main() -> int:
     """Play the scene, and draw every dashboard of it."""
     parser = argparse.ArgumentParser(description="Pictures of the dashboards, from a real storm.")
     parser.add_argument("--seconds", type=float, default=150.0, help="how long the scene lasts (150)")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--board", action="append", choices=[*GROUPS], help="draw these alone")
+    options = parser.parse_args()
     program = shutil.which("prometheus")
     if program is None:
         sys.stderr.write("prometheus is not installed (Debian's package prometheus has it)\n")
@@ -46,14 +49,17 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalKafka(config=BROKER) as kafka,
-        Scene(kafka) as scene,
+        Scene(kafka, real_stream) as scene,
         Prometheus(program, Path(folder), scene.targets, _rules()) as prometheus,
     ):
         begin = time.time()
-        _play(scene, begin + seconds)
+        _play(scene, begin + options.seconds)
         window = Window(begin, time.time())
         for board in BOARDS:
-            variables = {"cluster": ".*", "namespace": "shop", "group": GROUPS[board.uid], "client": ".*"}
+            if board.uid not in (options.board or GROUPS):
+                continue
+            values = {"cluster": ".*", "namespace": "shop", "group": GROUPS[board.uid], "client": ".*"}
+            variables = {name: value for name, value in values.items() if name in names(board)}
             picture = PICTURES / f"{board.uid}.png"
             draw(prometheus, board, window, variables, picture)
             sys.stdout.write(f"{picture}\n")

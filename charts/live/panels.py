@@ -48,6 +48,12 @@ def panels(board: Board) -> Iterator[dict[str, Any]]:
     yield from json.loads(path(board).read_text(encoding="utf-8"))["panels"]
 
 
+def names(board: Board) -> set[str]:
+    """Return the names of a dashboard's variables."""
+    committed = json.loads(path(board).read_text(encoding="utf-8"))
+    return {each["name"] for each in committed["templating"]["list"]}
+
+
 def ask(
     prometheus: Prometheus, panel: Mapping[str, Any], window: Window, variables: Mapping[str, str]
 ) -> list[Answer]:

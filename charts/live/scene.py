@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import confluent_kafka
 from charts.live.prometheus import PATIENCE_SECONDS
+from charts.live.stream import Stream
 from confluent_kafka import KafkaException, Message, Producer
 from prometheus_client import CollectorRegistry, start_http_server
 
@@ -18,10 +19,11 @@ from groupwright.cli._exporter.exposition import text
 from groupwright.cli._exporter.limits import GroupLimit, Patterns
 from groupwright.cli._exporter.offsets_topic_source import OffsetsLog, OffsetsTopicSource
 from groupwright.cli._exporter.refresher import Refresher
-from groupwright.cli._exporter.server import HttpServer, Pages
+from groupwright.cli._exporter.server import Pages
 from groupwright.cli._exporter.state import ExporterState, Options
 from groupwright.cli._exporter.status import ExporterStatus
 from groupwright.consumer import Consumer
+from groupwright.core.http_server import HttpServer
 from groupwright.instrumentation import EventSink, create_instrumented, to_callback
 from groupwright.testing import LocalKafka
 from groupwright.testing.groups import Hooks, LoadedGroup, Member
@@ -109,9 +111,10 @@ def exporting(servers: str) -> Iterator[int]:
 class Scene:
     """Groups ``billing`` (Groupwright) and ``mail`` (confluent-kafka), three members each, and a producer."""
 
-    def __init__(self, kafka: LocalKafka) -> None:
-        """Create the scene on a broker with the settings `BROKER`."""
+    def __init__(self, kafka: LocalKafka, stream: Stream) -> None:
+        """Create the scene on a broker with the settings `BROKER`, and with this stream of the pipeline."""
         self.kafka = kafka
+        self._stream = stream
         self.targets: dict[str, int] = {}
         """The ports that serve metrics, by job."""
         self._registries = {group: CollectorRegistry() for group in _CLIENTS}
@@ -133,9 +136,10 @@ class Scene:
             self._cleanup.callback(server.shutdown)
             self.targets[group] = server.server_port
             self._groups[group] = self._cleanup.enter_context(self._group(group))
-            for number in (1, 2, 3):
-                self.join(group, f"{group}-{number}", callback_seconds=0.05 * number)
+            for number, callback_seconds in ((1, 0.05), (2, 0.05), (3, 0.2)):
+                self.join(group, f"{group}-{number}", callback_seconds=callback_seconds)
         self.settle()
+        self.targets["stream"] = self._cleanup.enter_context(self._stream(self.kafka.bootstrap_servers))
         return self
 
     def __exit__(

@@ -1,5 +1,6 @@
 """The chart, as helm renders it, and the programs that check it."""
 
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from harness.patience import PATIENCE
 from harness.tools import lacking
 
 CHART = Path(__file__).parents[1] / "groupwright"
+README = (CHART / "README.md").read_text(encoding="utf-8")
+README_EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+"""The values in the chart's README."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +10,28 @@ import jsonschema  # type: ignore[import-untyped]
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
-from charts.tests.conftest import CHART, Helm
+from charts.dashboards.boards import BOARDS
+from charts.tests.conftest import CHART, README_EXAMPLES, Helm
 
+from groupwright.pipeline.jobs import CONNECTOR
 from harness.patience import PATIENCE
 
-EXAMPLES = sorted((CHART / "ci").glob("*-values.yaml"))
+EXAMPLES = {
+    path.name.removesuffix("-values.yaml"): path.read_text(encoding="utf-8")
+    for path in sorted((CHART / "ci").glob("*-values.yaml"))
+} | {f"readme-{number}": text for number, text in enumerate(README_EXAMPLES, 1)}
+"""Values by name: those of the chart's folder `ci`, and of its README."""
 KUBERNETES = ("1.25", kubernetes_validate.latest_version())
 """The oldest that Chart.yaml allows, and the newest whose schemas there are."""
 
 Manifest = dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda path: path.name.removesuffix("-values.yaml"))
-def example(request: pytest.FixtureRequest) -> Path:
-    return Path(request.param)
+@pytest.fixture(scope="module", params=EXAMPLES)
+def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    values = tmp_path_factory.mktemp("example") / "values.yaml"
+    values.write_text(EXAMPLES[request.param], encoding="utf-8")
+    return values
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +73,16 @@ def _pods(manifests: list[Manifest]) -> Iterator[Manifest]:
                 yield each["spec"]["template"]["spec"]
             case "CronJob":
                 yield each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+            case "SparkApplication" | "ScheduledSparkApplication":
+                yield from (template["spec"] for template in spark_templates(each))
             case "ConfigMap" if "executor.yaml" in each["data"]:
                 yield yaml.safe_load(each["data"]["executor.yaml"])["spec"]
+
+
+def spark_templates(manifest: Manifest) -> list[Manifest]:
+    """The templates of a Spark application's driver and executors."""
+    spec = manifest["spec"].get("template", manifest["spec"])
+    return [spec[role]["template"] for role in ("driver", "executor")]
 
 
 def test_helm_finds_nothing_to_complain_of(helm: Helm, example: Path) -> None:
@@ -88,7 +104,7 @@ def test_the_charts_own_tests_pass(charts_tools: Path) -> None:
 
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_knows_every_field(manifests: list[Manifest], version: str) -> None:
-    operators = ("monitoring.coreos.com/", "grafana.integreatly.org/")
+    operators = ("monitoring.coreos.com/", "grafana.integreatly.org/", "sparkoperator.k8s.io/")
     core = [each for each in manifests if not each["apiVersion"].startswith(operators)]
     for each in core:
         kubernetes_validate.validate(each, version, strict=True)
@@ -97,6 +113,10 @@ def test_kubernetes_knows_every_field(manifests: list[Manifest], version: str) -
         for each in core
         if "executor.yaml" in each.get("data", {})
     ]
+    for each in manifests:
+        if each["apiVersion"].startswith("sparkoperator.k8s.io/"):
+            pods = {"apiVersion": "v1", "kind": "Pod"}
+            executors += [{**pods, **template} for template in spark_templates(each)]
     for pod in executors:
         kubernetes_validate.validate(pod, version, strict=True)
 
@@ -120,6 +140,83 @@ def test_a_field_that_the_operator_does_not_know_is_found(
     monitor["spec"]["podMetricsEndpoints"][0]["intervall"] = "15s"
     with pytest.raises(jsonschema.ValidationError, match="intervall"):
         operator["PodMonitor"].validate(monitor)
+
+
+def test_the_spark_operator_knows_every_field_and_misses_none(manifests: list[Manifest]) -> None:
+    known = operators_fields()
+    for each in manifests:
+        if each["apiVersion"] == "sparkoperator.k8s.io/v1beta2":
+            spec = each["spec"].get("template", each["spec"])
+            assert wrong_fields(spec, known["SparkApplication"]) == []
+            assert {
+                name for name, type_ in known["SparkApplication"].items() if str(type_).endswith("!")
+            } <= {*spec}
+            if each["kind"] == "ScheduledSparkApplication":
+                own = {name: value for name, value in each["spec"].items() if name != "template"}
+                assert wrong_fields(own, known["ScheduledSparkApplication"]) == []
+                assert "schedule" in own
+
+
+def test_the_grafana_operator_knows_every_field(manifests: list[Manifest]) -> None:
+    for each in manifests:
+        if each["kind"] == "GrafanaDashboard":
+            assert each["apiVersion"] == "grafana.integreatly.org/v1beta1"
+            assert wrong_fields(each["spec"], operators_fields()["GrafanaDashboard"]) == []
+
+
+def operators_fields() -> Manifest:
+    """Return the fields of the kinds whose definitions no pinned package has."""
+    fields: Manifest = yaml.safe_load((Path(__file__).parent / "operators.yaml").read_text(encoding="utf-8"))
+    return fields
+
+
+def wrong_fields(value: Any, known: Any) -> list[str]:
+    """Return the fields that are unknown or of another type; those of pod templates are Kubernetes'."""
+    if isinstance(known, dict):
+        return [
+            f"{name}{wrong and '.' + wrong}"
+            for name, field in value.items()
+            for wrong in (wrong_fields(field, known[name]) if name in known else [""])
+        ]
+    types: dict[str, Callable[[Any], Any]] = {
+        "string": lambda each: isinstance(each, str),
+        "integer": lambda each: isinstance(each, int),
+        "strings": lambda each: isinstance(each, list) and all(isinstance(one, str) for one in each),
+        "texts": lambda each: all(isinstance(one, str) for one in each.values()),
+        "pod": lambda each: {*each} <= {"metadata", "spec"},
+        "boolean": lambda each: isinstance(each, bool),
+        "duration": lambda each: re.fullmatch(r"([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+", each),
+        "expressions": lambda each: all({*one} <= {"key", "operator", "values"} for one in each),
+    }
+    kind, _, choices = known.removesuffix("!").partition(" ")
+    return [] if types[kind](value) and (not choices or value in choices.split("|")) else [""]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "wrong"),
+    [
+        ("SparkApplication", {"imagePullSecrets": [{"name": "registry"}]}, ["imagePullSecrets"]),
+        ("SparkApplication", {"driver": {"memmory": "3g"}}, ["driver.memmory"]),
+        ("SparkApplication", {"restartPolicy": {"type": "Sometimes"}}, ["restartPolicy.type"]),
+        ("SparkApplication", {"executor": {"instances": "4"}}, ["executor.instances"]),
+        ("GrafanaDashboard", {"instanceSelector": {"matchLabel": {}}}, ["instanceSelector.matchLabel"]),
+        ("GrafanaDashboard", {"allowCrossNamespaceImport": "yes"}, ["allowCrossNamespaceImport"]),
+        ("GrafanaDashboard", {"resyncPeriod": "10"}, ["resyncPeriod"]),
+    ],
+)
+def test_a_field_that_an_operator_does_not_know_is_found(
+    kind: str, change: Manifest, wrong: list[str]
+) -> None:
+    assert wrong_fields(change, operators_fields()[kind]) == wrong
+
+
+def test_the_spark_operator_is_told_the_version_of_spark(helm: Helm) -> None:
+    applications = [
+        each
+        for each in helm.template("--values", CHART / "ci" / "spark-operator-values.yaml")
+        if each["kind"] == "SparkApplication"
+    ]
+    assert [each["spec"]["sparkVersion"] for each in applications] == [CONNECTOR.rpartition(":")[2]]
 
 
 def test_everything_is_in_the_releases_namespace_and_has_its_labels(
@@ -150,11 +247,11 @@ def test_what_runs_has_no_rights_and_writes_to_volumes_alone(manifests: list[Man
             assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}  # noqa: S108 - the container's
 
 
-def test_every_container_but_executors_says_what_it_needs(manifests: list[Manifest]) -> None:
-    """An executor's are Spark's: it sets them by `spark.executor.memory` and `spark.executor.cores`."""
+def test_every_container_that_spark_does_not_complete_says_what_it_needs(manifests: list[Manifest]) -> None:
     for pod in _pods(manifests):
         for container in pod["containers"]:
-            if container["name"] != "executor":
+            # Spark adds those of its own: by memory, cores and overhead.
+            if not container["name"].startswith(("executor", "spark-kubernetes-")):
                 assert container["resources"]["requests"].keys() == {"cpu", "memory"}
                 assert container["resources"]["limits"]["memory"]
 
@@ -163,10 +260,10 @@ def test_only_drivers_that_make_executors_have_a_token_and_a_role(
     manifests: list[Manifest], example: Path
 ) -> None:
     spark = yaml.safe_load(example.read_text(encoding="utf-8")).get("pipeline", {}).get("spark", {})
-    executors = spark.get("mode") == "kubernetes"
+    executors = spark.get("mode", "local") != "local"
     pods = list(_pods(manifests))
     tokens = {pod["containers"][0]["name"] for pod in pods if pod["automountServiceAccountToken"]}
-    assert tokens == ({"driver"} if executors else set())
+    assert {name.removeprefix("spark-kubernetes-") for name in tokens} == ({"driver"} if executors else set())
     kinds = {each["kind"] for each in manifests}
     assert ({"Role", "RoleBinding"} <= kinds) == executors
     assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
@@ -199,7 +296,7 @@ def test_a_grafana_dashboard_refers_to_its_config_map(helm: Helm) -> None:
 
     references = [each["spec"]["configMapRef"] for each in manifests if each["kind"] == "GrafanaDashboard"]
 
-    assert len(references) == 4
+    assert len(references) == len(BOARDS)
     assert all(each["key"] in files[each["name"]] for each in references)
 
 
@@ -208,6 +305,16 @@ def test_additional_objects_may_contain_templates(helm: Helm) -> None:
 
     names = {each["metadata"]["name"] for each in manifests if each["kind"] == "ConfigMap"}
     assert {"tower-groupwright-authorities", "tower-groupwright-notes"} <= names
+
+
+def test_no_example_starts_two_writers_on_one_volume(manifests: list[Manifest]) -> None:
+    claims = [
+        volume["persistentVolumeClaim"]["claimName"]
+        for pod in _pods(manifests)
+        for volume in pod["volumes"]
+        if "persistentVolumeClaim" in volume
+    ]
+    assert len(claims) == len(set(claims))
 
 
 def test_no_secret_is_made(manifests: list[Manifest]) -> None:

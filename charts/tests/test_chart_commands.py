@@ -15,7 +15,7 @@ from groupwright.pipeline.jobs import SETTINGS, settings_from
 
 
 def _containers(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Each workload's only container, by the workload's name."""
+    """Each workload's only container, by the workload's name; a Spark application has its arguments."""
     found = {}
     for each in manifests:
         spec = each.get("spec", {})
@@ -25,34 +25,53 @@ def _containers(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _given(container: dict[str, Any], *before: str) -> list[str]:
+def _arguments(manifests: list[dict[str, Any]], job: str) -> list[str]:
+    """The arguments of a job of the pipeline, without those of the image's entrypoint."""
+    for each in manifests:
+        if each["kind"] == "SparkApplication" and job == "stream":
+            return list(each["spec"]["arguments"])
+        if each["kind"] == "ScheduledSparkApplication" and job == "batch":
+            return list(each["spec"]["template"]["arguments"])
+    (container,) = (each for name, each in _containers(manifests).items() if name.endswith(f"-{job}"))
+    return list(container["args"][1:])
+
+
+def _given(arguments: list[str], *before: str) -> list[str]:
     """The arguments after these, without the file of a Secret."""
-    arguments = list(container["args"])
     assert arguments[: len(before)] == list(before)
     return [each for each in arguments[len(before) :] if not each.startswith("--config=")]
 
 
-@pytest.mark.parametrize("example", ["stream-local", "kubernetes-executors"])
-@pytest.mark.parametrize("job", ["stream", "batch"])
+@pytest.mark.parametrize(
+    ("example", "job"),
+    [
+        ("stream-local", "stream"),
+        ("bare", "batch"),
+        ("kubernetes-executors", "stream"),
+        ("kubernetes-executors", "batch"),
+        ("spark-operator", "stream"),
+        ("spark-operator", "batch"),
+    ],
+)
 def test_a_jobs_settings_are_the_pipelines(helm: Helm, example: str, job: str) -> None:
     file = CHART / "ci" / f"{example}-values.yaml"
     values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    (container,) = (
-        each
-        for name, each in _containers(helm.template("--values", file)).items()
-        if name.endswith(f"-{job}")
-    )
 
-    settings = settings_from(_given(container, "driver", job))
+    settings = settings_from(_given(_arguments(helm.template("--values", file), job), job))
 
     wanted = values["pipeline"]["settings"] | values[job].get("settings", {})
     assert {name: getattr(settings, name) for name in wanted} == wanted
     assert settings.kafka == values["pipeline"].get("kafka", {})
+    assert settings.metrics_address == ("0.0.0.0:9096" if job == "stream" else "")
 
 
 def test_the_schema_has_the_pipelines_settings_and_no_others() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-    assert set(schema["definitions"]["settings"]["properties"]) == set(SETTINGS) - {"kafka", "spark"}
+    assert set(schema["definitions"]["settings"]["properties"]) == set(SETTINGS) - {
+        "kafka",
+        "spark",
+        "metrics_address",  # the chart's own, with the port of the probes
+    }
 
 
 def test_big_numbers_reach_a_command_in_full(helm: Helm, tmp_path: Path) -> None:
@@ -69,9 +88,34 @@ def test_big_numbers_reach_a_command_in_full(helm: Helm, tmp_path: Path) -> None
     assert "max.poll.interval.ms=3600000" in containers["tower-groupwright-doctor-billing"]["args"]
 
 
+def test_probes_and_monitors_have_ports_that_the_containers_serve(helm: Helm) -> None:
+    for example in ("stream-local", "exporter"):
+        manifests = helm.template("--values", CHART / "ci" / f"{example}-values.yaml")
+        served = {
+            port["name"]: port["containerPort"]
+            for container in _containers(manifests).values()
+            for port in container.get("ports", ())
+        }
+        probed = {
+            container[probe]["httpGet"]["port"]
+            for container in _containers(manifests).values()
+            for probe in ("startupProbe", "readinessProbe", "livenessProbe")
+            if probe in container
+        }
+        monitored = {
+            endpoint["port"]
+            for each in manifests
+            if each["kind"] == "PodMonitor"
+            for endpoint in each["spec"]["podMetricsEndpoints"]
+        }
+        assert probed == {"metrics"}
+        assert "metrics" in monitored
+        assert monitored <= served.keys()
+
+
 def test_the_exporter_takes_its_arguments(helm: Helm) -> None:
     containers = _containers(helm.template("--values", CHART / "ci" / "exporter-values.yaml"))
-    given = _given(containers["tower-groupwright-exporter"], "exporter")
+    given = _given(containers["tower-groupwright-exporter"]["args"], "exporter")
     command = get_command(app).commands["exporter"]  # type: ignore[attr-defined] # of a group
     with command.make_context("exporter", given) as context:
         assert context.params["groups"] == ["billing-.*", "orders"]
@@ -81,7 +125,7 @@ def test_the_exporter_takes_its_arguments(helm: Helm) -> None:
 
 def test_the_exporters_defaults_are_the_commands(helm: Helm) -> None:
     enabled = ("--set=exporter.enabled=true", "--set=exporter.bootstrapServers=kafka:9092")
-    given = _given(_containers(helm.template(*enabled))["tower-groupwright-exporter"], "exporter")
+    given = _given(_containers(helm.template(*enabled))["tower-groupwright-exporter"]["args"], "exporter")
     command = get_command(app).commands["exporter"]  # type: ignore[attr-defined] # as above
     with (
         command.make_context("exporter", given) as context,
@@ -93,7 +137,7 @@ def test_the_exporters_defaults_are_the_commands(helm: Helm) -> None:
 
 def test_the_doctor_takes_its_arguments(helm: Helm) -> None:
     containers = _containers(helm.template("--values", CHART / "ci" / "doctor-values.yaml"))
-    orders = _given(containers["tower-groupwright-doctor-orders"], "doctor")
+    orders = _given(containers["tower-groupwright-doctor-orders"]["args"], "doctor")
     answer = CliRunner().invoke(app, ["doctor", *orders, "--offline"])
     assert answer.exit_code == 1, answer.output
     assert "warning: static-membership" in answer.output  # from --restarts-often

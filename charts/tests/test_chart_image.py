@@ -4,12 +4,14 @@ import os
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pyspark
 import yaml
 from charts.tests.conftest import CHART
 
+from groupwright.pipeline import main
 from groupwright.testing import find_java
 from harness.patience import PATIENCE
 
@@ -43,6 +45,26 @@ def test_a_driver_is_the_pipelines_job() -> None:
     answer = _start("driver", "batch", "bootstrap_serfers=localhost:9092")
     assert answer.returncode == 1, answer.stdout
     assert "unknown setting 'bootstrap_serfers'" in answer.stderr
+
+
+def test_a_driver_of_the_spark_operator_is_started_as_spark_starts_one(tmp_path: Path) -> None:
+    """With the command line that Spark gives to the driver's container, and the image's symbolic link."""
+    properties = tmp_path / "spark.properties"
+    properties.write_text("spark.master local[1]\nspark.ui.enabled false\n", encoding="utf-8")
+    program = tmp_path / "main.py"
+    program.symlink_to(main.__file__)
+    answer = _start(
+        "driver",
+        f"--properties-file={properties}",
+        "--class=org.apache.spark.deploy.PythonRunner",
+        str(program),
+        "stream",
+        "bootstrap_serfers=localhost:9092",
+        SPARK_DRIVER_BIND_ADDRESS="127.0.0.1",
+        SPARK_LOCAL_IP="127.0.0.1",
+    )
+    assert answer.returncode == 1, answer.stderr
+    assert "unknown setting 'bootstrap_serfers'" in answer.stdout  # Spark's runner merges the two
 
 
 def test_an_executor_goes_to_the_driver_that_spark_names() -> None:
@@ -100,6 +122,17 @@ def test_an_unknown_format_ends_the_build(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert "unknown format hudi; known formats: delta, iceberg" in refused.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_image_is_built_from_all_sources_of_the_package() -> None:
+    """By name: Docker's classic builder finds nothing for `!*/src`, and makes an empty wheel of it."""
+    project = tomllib.loads((CHART.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+    context = (IMAGE / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+
+    assert {f"!{package.removesuffix('/groupwright')}" for package in packages} <= {*context}
+    assert [line for line in context if line.startswith("!") and "*" in line] == []
 
 
 def test_the_image_and_the_chart_mean_the_same_user() -> None:

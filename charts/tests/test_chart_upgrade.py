@@ -15,6 +15,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "Deployment": ("selector",),
     "PersistentVolumeClaim": ("accessModes", "storageClassName", "resources"),
     "RoleBinding": ("roleRef",),
+    "GrafanaDashboard": ("instanceSelector",),
     "CronJob": (),
     "ServiceAccount": (),
 }

@@ -1,11 +1,14 @@
 """Values that are wrong are refused before anything is installed, and the message names the key."""
 
 import json
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from charts.tests.conftest import CHART, Helm
+from charts.tests.conftest import CHART, README, README_EXAMPLES, Helm
 from charts.tools.values_table import described, page
 
 _RUNS: dict[str, dict[str, Any]] = {
@@ -136,10 +139,34 @@ def test_every_object_in_the_schema_refuses_what_it_does_not_name() -> None:
 
 
 def test_the_readme_has_the_present_values() -> None:
-    readme = (CHART / "README.md").read_text(encoding="utf-8")
-    assert readme == page(readme, (CHART / "values.yaml").read_text(encoding="utf-8")), "run `make docs`"
+    assert page(README, (CHART / "values.yaml").read_text(encoding="utf-8")) == README, "run `make docs`"
 
 
 def test_a_value_without_a_description_is_found() -> None:
     with pytest.raises(ValueError, match=r"line 3: dashboards\.folder has no description"):
         described("dashboards:\n\n  folder: Groupwright\n")
+
+
+@pytest.mark.parametrize("example", README_EXAMPLES)
+def test_the_readmes_examples_are_values_that_the_chart_takes(
+    helm: Helm, tmp_path: Path, example: str
+) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(example, encoding="utf-8")
+
+    assert len(helm.template("--values", values)) > len(helm.template())
+
+
+def test_the_readmes_command_installs_the_chart(helm: Helm) -> None:
+    (block,) = re.findall(r"^```sh\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    program, command, release, chart, *options = shlex.split(block)
+    assert (program, command, chart) == ("helm", "install", "charts/groupwright")
+
+    rendered = helm.run("template", release, CHART, *options)
+
+    assert rendered.returncode == 0, rendered.stderr
+    (rule,) = (
+        each for each in yaml.safe_load_all(rendered.stdout) if each and each["kind"] == "PrometheusRule"
+    )
+    assert rule["metadata"]["namespace"] == "monitoring"
+    assert rule["metadata"]["labels"]["release"] == "prometheus"

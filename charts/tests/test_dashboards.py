@@ -114,8 +114,8 @@ def test_panels_lie_beside_each_other_and_fill_their_rows(board: Board) -> None:
 def test_every_query_is_narrowed_by_the_variables_of_the_dashboard(board: Board) -> None:
     variables = {each["name"]: each for each in committed(board)["templating"]["list"]}
 
-    clients = [] if board.scope is Scope.CLUSTER else ["client"]
-    assert list(variables) == ["datasource", "cluster", "namespace", "group", *clients, "runbooks"]
+    narrower = {Scope.SERVICES: [], Scope.CLUSTER: ["group"]}.get(board.scope, ["group", "client"])
+    assert list(variables) == ["datasource", "cluster", "namespace", *narrower, "runbooks"]
     assert variables["runbooks"]["query"] == yaml.safe_load(VALUES.read_text())["alerts"]["runbookUrl"]
     for text, _ in queries(board):
         selected = promql.matchers(promql.parse(text))
@@ -123,11 +123,12 @@ def test_every_query_is_narrowed_by_the_variables_of_the_dashboard(board: Board)
             assert {"cluster", "namespace"} <= {each.label for each in selected if each.metric == metric}, (
                 text
             )
-    for name in ("cluster", "namespace", "group", *clients):
+    for name in ("cluster", "namespace", *narrower):
         query = variables[name]["query"]["query"]
         selector, label = query.removeprefix("label_values(").removesuffix(")").rsplit(", ", 1)
-        (metric,) = promql.metrics(promql.parse(selector))
-        assert label in labels()[metric]
+        found = known.selected(selector, labels())
+        assert found
+        assert all(label in labels()[metric] for metric in found)
     # Series without the labels, as a single cluster's, match "All".
     assert {variables[name]["allValue"] for name in ("cluster", "namespace")} == {".*"}
 

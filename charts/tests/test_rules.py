@@ -20,8 +20,8 @@ RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 RUNBOOK_URL = "https://runbooks.example/"
 PAGES = sorted(scenario.stem for scenario in SCENARIOS.glob("*.yaml"))
 
-OF_CLUSTERS = {"GroupwrightOffsetsTopicHeld", "GroupwrightExporterFailing"}
-"""Alerts that are about no group."""
+OF_NO_GROUP = re.compile("Groupwright(OffsetsTopicHeld|Exporter.+|Pipeline.+)")
+"""Alerts about the cluster, the exporter or the pipeline."""
 
 Rule = dict[str, Any]
 
@@ -46,6 +46,11 @@ def alerts(rules: list[Rule]) -> dict[str, Rule]:
 @pytest.fixture(scope="module")
 def promtool() -> str:
     return find_program("promtool", hint="Debian's package prometheus has it")
+
+
+def queries_of(page: Path) -> list[str]:
+    """Return the queries on a page."""
+    return re.findall(r"```promql\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def rendered(helm: Any, *settings: str | Path) -> dict[str, Any]:
@@ -92,6 +97,34 @@ def test_every_scenario_comes_out_as_it_says(promtool: str, folder: Path) -> Non
     assert tested.stdout.count("SUCCESS") == len(PAGES)
 
 
+def test_every_query_of_a_runbook_shows_what_the_page_says(promtool: str, folder: Path) -> None:
+    """All of them after one bad night: the series that a page speaks of, the largest value first."""
+    night = yaml.safe_load((SCENARIOS.parent / "runbooks.yaml").read_text())
+    tests = []
+    for page, expected in night["pages"].items():
+        queries = queries_of(RUNBOOKS / f"{page}.md")
+        for query, series in zip(queries, expected, strict=True):
+            # `* 0`: which series are shown, whatever their values are.
+            all_of_them = [{"labels": each, "value": 0} for each in series]
+            first = [{"labels": series[0], "value": 0}]
+            tests += [
+                {"expr": f"({query}) * 0", "eval_time": "40m", "exp_samples": all_of_them},
+                {"expr": f"topk(1, {query}) * 0", "eval_time": "40m", "exp_samples": first},
+            ]
+    document = {
+        **yaml.safe_load((folder / f"{PAGES[0]}.yaml").read_text()),
+        "tests": [
+            {"interval": "1m", "input_series": night["input_series"], "promql_expr_test": tests},
+        ],
+    }
+    (folder / "runbooks.yaml").write_text(yaml.safe_dump(document))
+
+    tested = run(promtool, "test", "rules", "runbooks.yaml", within=folder)
+
+    assert night["pages"].keys() == set(PAGES)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_alert_has_a_scenario_in_which_it_fires_and_one_in_which_it_stays_silent(
     page: str, alerts: dict[str, Rule]
@@ -129,7 +162,8 @@ def test_every_alert_waits_has_a_severity_and_says_what_is_wrong_in_whole_senten
         annotations = alert["annotations"]
         assert alert["for"]
         assert alert["labels"]["severity"] in {"critical", "warning", "info"}
-        assert ("{{ $labels.group }}" in annotations["summary"]) == (alert["alert"] not in OF_CLUSTERS)
+        of_group = not OF_NO_GROUP.fullmatch(alert["alert"])
+        assert ("{{ $labels.group }}" in annotations["summary"]) == of_group
         assert annotations["description"].endswith(".")
         assert annotations["runbook_url"].startswith("https://runbooks.example/")
         assert "//" not in annotations["runbook_url"].removeprefix("https://")
@@ -228,7 +262,10 @@ def test_labels_of_an_alert_override_those_of_all(helm: Any) -> None:
 
 
 def test_every_alert_leads_to_its_dashboard(helm: Any, promtool: str, tmp_path: Path) -> None:
-    """Groups with the same name in two clusters have an alert each, with a link to the right one."""
+    """Groups with the same name in two clusters have an alert each, with a link to the right one.
+
+    A panel of that dashboard leads to the alert's runbook, which names the dashboard and that panel.
+    """
     spec = rendered(helm, "--set=alerts.grafanaUrl=https://grafana.example/")
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(spec))
     series = 'groupwright_last_rebalance_{}{{cluster="%s", namespace="shop", group="a&b", client_id="c"}}'
@@ -281,7 +318,15 @@ def test_every_alert_leads_to_its_dashboard(helm: Any, promtool: str, tmp_path: 
     for rule in spec["groups"][1]["rules"]:
         board = re.match(r"https://grafana.example/d/([\w-]+)\?", rule["annotations"]["dashboard_url"])
         assert board
-        assert board[1] in {each.uid for each in BOARDS}
+        (opened,) = (each for each in BOARDS if each.uid == board[1])
+        runbook = RUNBOOKS / Path(rule["annotations"]["runbook_url"]).name
+        leading = {
+            panel.title for row in opened.rows for panel in row.panels if panel.runbook == runbook.stem
+        }
+        text = runbook.read_text(encoding="utf-8").partition("## Likely causes")[0].replace("\n", " ")
+        # The page names the dashboard, and there one of the panels that lead to the page.
+        named = text.partition(f"*{opened.title.removeprefix('Groupwright / ')}*")[2]
+        assert leading & set(re.findall(r'"([^"]+)"', named)), runbook.stem
 
 
 def test_without_alerts_there_is_no_rule(helm: Any) -> None:

@@ -1,12 +1,17 @@
 """The runbooks: each has its parts, and names metrics, values and settings that exist."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from charts.dashboards import known
+from charts.dashboards.boards import BOARDS
 from charts.dashboards.limits import alerts
+
+from groupwright.cli.app import app
 
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 CONFIGURATION = RUNBOOKS.parent / "configuration.md"
@@ -22,6 +27,17 @@ OF_BROKERS = {
     "log.cleaner.enable",
 }
 OF_PRODUCERS = {"transactional.id"}
+
+RULES = {
+    "cooperative-sticky": "assignor-and-protocol",
+    "load-aware": "assignor-and-protocol",
+    "group.protocol": "assignor-and-protocol",
+    "group.instance.id": "static-membership",
+    "session.timeout.ms": "time-outs",
+    "max.poll.interval.ms": "time-outs",
+    "groupwright offsets": "offsets",
+}
+"""Changes that a page may advise only with the rules of the README that make them safe."""
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
@@ -75,6 +91,32 @@ def test_every_metric_value_and_setting_that_a_page_names_exists(page: Path) -> 
             ), key
 
 
+@every_page
+def test_advice_that_can_do_harm_refers_to_the_rules_that_make_it_safe(page: Path) -> None:
+    advice = page.read_text(encoding="utf-8").partition("## What to change")[2]
+    rules = (RUNBOOKS / "README.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (.+)$", rules, flags=re.MULTILINE)
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+
+    linked = set(re.findall(r"README\.md#([a-z-]+)\)", advice))
+    needed = {anchor for name, anchor in RULES.items() if any(name in each for each in quoted(advice))}
+    assert needed <= linked <= anchors
+
+
+@pytest.mark.parametrize("page", [*PAGES, RUNBOOKS / "README.md"], ids=lambda page: page.stem)
+def test_every_command_on_a_page_exists_with_its_options(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL))
+    lines = (*quoted(text), *blocks.splitlines())
+    commands = [each for each in lines if each.startswith("groupwright ")]
+
+    assert [each for each in quoted(text) if "kafka-consumer-groups" in each] == []
+    group: Any = typer.main.get_command(app)
+    for command in commands:
+        name, *arguments = shlex.split(command, comments=True)[1:]
+        group.commands[name].make_context(name, arguments)
+
+
 def test_the_list_has_every_page_with_its_severity() -> None:
     listed = re.findall(
         r"^\| \[(\w+)\]\((.+)\.md\) \| (\w+) \|", (RUNBOOKS / "README.md").read_text(), flags=re.MULTILINE
@@ -94,3 +136,50 @@ def test_the_list_has_every_page_with_its_severity() -> None:
 def _key(alert: str) -> str:
     name = alert.removeprefix("Groupwright")
     return name[0].lower() + name[1:]
+
+
+@every_page
+def test_the_dashboards_and_panels_that_a_page_names_exist(page: Path) -> None:
+    """Each name in italics is a dashboard, and each quoted name after it is one of its rows or panels."""
+    boards = {board.title.removeprefix("Groupwright / "): board for board in BOARDS}
+
+    for paragraph in re.split(r"\n\n|\n- |\n\d\. ", page.read_text(encoding="utf-8")):
+        named = re.findall(r"[Dd]ashboard \*([^*]+)\*", paragraph.replace("\n", " "))
+        titles = {
+            title
+            for name in named
+            for row in boards[name].rows
+            for whole in (row.title, *(panel.title for panel in row.panels))
+            for title in (whole, whole.partition(",")[0])  # without ", top ten"
+        }
+        if named:
+            assert set(re.findall(r'"([^"]+)"', paragraph.replace("\n", " "))) <= titles
+
+
+OPERATIONS = [
+    *PAGES,
+    RUNBOOKS / "README.md",
+    RUNBOOKS.parent / "dashboards" / "README.md",
+    TEMPLATE.parents[1] / "README.md",
+    TEMPLATE.parents[2] / "README.md",
+    RUNBOOKS.parents[1] / "pipeline" / "README.md",
+    RUNBOOKS.parents[1] / "cli" / "EXPORTER.md",
+]
+
+
+@pytest.mark.parametrize("page", OPERATIONS, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_every_link_of_the_pages_for_operators_leads_to_a_file_and_a_heading(page: Path) -> None:
+    broken = []
+    for link in re.findall(r"\]\((?!https?://)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            broken.append(link)
+
+    assert broken == []
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

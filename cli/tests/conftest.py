@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from harness.patience import PATIENCE
+from harness.waiting import wait_until
 
 
 @pytest.fixture
@@ -66,12 +66,15 @@ class RunningDemo:
 
     def wait_for(self, pattern: str) -> "re.Match[str]":
         """Wait until it has printed this, and take note of its processes."""
-        deadline = time.monotonic() + PATIENCE
-        while (found := re.search(pattern, self.output)) is None:
+
+        def is_printed() -> bool:
             assert self._process.poll() is None, f"it ended before {pattern!r}: {self.output}{self.errors}"
-            assert time.monotonic() < deadline, f"no {pattern!r} in: {self.output}{self.errors}"
-            time.sleep(0.02)
+            return re.search(pattern, self.output) is not None
+
+        wait_until(is_printed, f"{pattern!r} in the output of the demo")
         self.started = psutil.Process(self._process.pid).children(recursive=True)
+        found = re.search(pattern, self.output)
+        assert found is not None
         return found
 
     def members(self) -> list[psutil.Process]:
@@ -85,15 +88,9 @@ class RunningDemo:
         """Wait for its end."""
         return self._process.wait(PATIENCE)
 
-    def survivors(self, patience: float = 2.0) -> list[psutil.Process]:
-        """Return the processes that it had started and that live on for so many seconds.
-
-        The guard of its Kafka needs a moment to notice that it is not needed any more.
-        """
-        deadline = time.monotonic() + patience
-        while (alive := [each for each in self.started if _lives(each)]) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return alive
+    def wait_for_its_processes(self) -> None:
+        """Wait until everything that it had started has ended, such as the guard of its Kafka."""
+        wait_until(lambda: not any(map(_lives, self.started)), "the end of the demo's processes")
 
     def end(self) -> None:
         self._process.kill()

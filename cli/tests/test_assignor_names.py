@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from groupwright.assignors import AssignorError, RangeAssignor
-from groupwright.cli._assignors import load_assignor
+from groupwright.cli._command_line.assignors import load_assignor
 
 
 def test_a_name_and_a_path_are_loaded() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.cli._completion import completable
+from groupwright.cli._cluster.completion import completable
 from harness.patience import PATIENCE
 from harness.tools import find_program
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.cli._connection import connection_settings, read_settings
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.connection import connection_settings, read_settings
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 
 
 def written(tmp_path: Path, text: str, name: str = "client.properties") -> Path:

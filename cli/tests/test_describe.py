@@ -10,9 +10,10 @@ import pytest
 
 from groupwright.cli import describe
 from groupwright.cli._cluster.lag import GroupLag
+from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
 from groupwright.cli._cluster.oddities import oddities
-from groupwright.cli.describe import document, member_names, partition_rows
+from groupwright.cli.describe import document, partition_rows
 from harness.described_groups import group, lag_of, member, partition, topic
 
 SCHEMA = Path(describe.__file__).parent / "_schemas" / "describe.schema.json"
@@ -203,7 +204,7 @@ def test_names_of_members_are_short_and_differ() -> None:
         member("kip848Id", client_id="other"),
     )
 
-    assert list(member_names(of).values()) == [
+    assert list(member_names(of.members).values()) == [
         "worker/11111111",
         "worker/22222222",
         "static-1",

@@ -8,7 +8,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from typer.testing import CliRunner, Result
 
-from groupwright.cli._exit import ExitStatus
+from groupwright.cli._command_line.exit import ExitStatus
 from groupwright.cli.app import app
 from groupwright.cli.doctor import report as report_module
 from groupwright.cli.doctor.report import Check, exit_status

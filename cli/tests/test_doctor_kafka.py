@@ -133,13 +133,35 @@ def test_findings_are_about_the_group_and_the_brokers_limits(
     doctor: Run, group: str, start: Callable[..., Member]
 ) -> None:
     static = start(confluent_kafka.Consumer, group_instance_id="a", partition_assignment_strategy="range")
-    settle(static, start(confluent_kafka.Consumer, partition_assignment_strategy="range"))
+    dynamic = start(confluent_kafka.Consumer, partition_assignment_strategy="range")
+    settle(static, dynamic)
 
     settings = ("session.timeout.ms=1900000", "max.poll.interval.ms=2000000")
-    rules, checks = document(doctor(f"group.id={group}", *settings, "-o", "json"))
+    result = doctor(f"group.id={group}", *settings, "-o", "json")
+    rules, checks = document(result)
 
     assert rules == ["broker-session-limits", "mixed-strategies", "partly-static"]
     assert all(is_checked for is_checked, _ in checks.values())
+    changes = [finding["change"] for finding in json.loads(result.stdout)["findings"]]
+    for change, start_of_it in zip(
+        changes,
+        (
+            "Set session.timeout.ms to 1800000 or less",
+            "If the group's assignor is to stay, set partition.assignment.strategy to range",
+            "Set group.instance.id in all members, to a different one in each",
+        ),
+        strict=True,
+    ):
+        assert change.startswith(start_of_it)
+    # Followed: the group has nothing but static members, and a new one joins with these settings.
+    dynamic.close()
+    dynamic = start(confluent_kafka.Consumer, group_instance_id="b", partition_assignment_strategy="range")
+    longest = {"session.timeout.ms": 1_800_000, "max.poll.interval.ms": 2_000_000}
+    new = start(Consumer, group_instance_id="c", partition_assignment_strategy="range", **longest)
+    settle(static, dynamic, new)
+    followed = ("partition.assignment.strategy=range", "group.instance.id=c", "session.timeout.ms=1800000")
+    rules, _ = document(doctor(f"group.id={group}", *settings, *followed, "-o", "json"))
+    assert rules == ["eager-strategy"]
 
 
 def test_groups_of_kip_848_and_empty_groups_are_checked(

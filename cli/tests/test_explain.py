@@ -270,7 +270,7 @@ def test_the_larger_share_is_explained_as_far_as_it_can_be() -> None:
     )
     found = sentences(explained(now, before))
 
-    assert found["a"][-1] == "a has 2, the larger share: it had 4, so it need not give up the last one."
+    assert found["a"][-1] == "a has 2, the larger share: it had 4, so it need not revoke the last one."
     assert (
         found["b"][-1]
         == "b has 2, the larger share, and had 1. 2 members have one more, and only 1 had as many before."
@@ -284,6 +284,47 @@ def test_the_larger_share_is_explained_as_far_as_it_can_be() -> None:
         moves(now, before)["orders-2"]
         == "orders-2 moved from a to b. Balance: a had 4 and has 2, b had 1 and has 2."
     )
+
+
+def test_a_file_of_before_without_an_assignment_is_refused(tmp_path: Path) -> None:
+    """The command cannot know what members had, and must not take it for nothing."""
+    now, before = tmp_path / "now.json", tmp_path / "before.json"
+    unassigned = study([member("a")])
+    now.write_text(json.dumps(document_of(study([member("a", assigned={"orders": [0]})]))))
+    before.write_text(json.dumps(document_of(unassigned)))
+
+    result = CliRunner().invoke(app, ["explain", str(now), "--before", str(before)])
+
+    assert result.exit_code == 2
+    assert "neither assigned nor owned partitions, so what members had is not known" in result.stderr
+    assert not study([]).is_assignment_unknown  # a group without members has nothing
+    assert not study([member("a", owned={"orders": [0]})]).is_assignment_unknown
+
+
+def test_a_missing_topic_is_one() -> None:
+    one = explained(study([member("a", "orders", "nope", assigned={})]))
+    two = explained(study([member("a", "orders", "nope", "no", assigned={})]))
+
+    assert "Members subscribe to nope, which does not exist or may not be seen: " in " ".join(one.summary)
+    assert "Members subscribe to no, nope, which do not exist" in " ".join(two.summary)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["explain", "--partition", f"orders-{'9' * 5000}"], "there is no partition orders-999"),
+        (["simulate", "--join", "9" * 5000], "write a number from 1 to 10000"),
+        (["simulate", "--add-partitions", f"orders={'9' * 5000}"], "is not understood"),
+    ],
+)
+def test_numbers_of_any_size_are_refused_in_words(tmp_path: Path, options: list[str], message: str) -> None:
+    path = tmp_path / "group.json"
+    path.write_text(json.dumps(document_of(study([member("a", assigned={})]))))
+
+    result = CliRunner().invoke(app, [options[0], str(path), *options[1:]])
+
+    assert result.exit_code in (2, 4)
+    assert message in result.stderr
 
 
 def test_what_members_claimed_is_before_if_no_file_is() -> None:
@@ -493,7 +534,7 @@ def test_the_broker_assigns_in_groups_of_kip_848() -> None:
     assert found.summary[:3] == (
         (
             "The broker assigns (KIP-848), with its assignor 'uniform': no member takes part in it, and the "
-            "broker does not tell its reasons. The group is in epoch 7."
+            "broker does not return its reasons. The group is in epoch 7."
         ),
         "2 of 3 members have not reached the target assignment yet.",
         "uniform evens out the numbers and keeps what members have: 6 partitions over 3 members are 2 each.",

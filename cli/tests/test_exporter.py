@@ -22,19 +22,20 @@ from groupwright.cli._cluster.model import (
     GroupType,
     OpenTransaction,
 )
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._exporter import catalogue, reference
 from groupwright.cli._exporter.catalogue import CATALOGUE, LABELS, Level, MetricType, Spec
 from groupwright.cli._exporter.end_offsets import EndOffsets
 from groupwright.cli._exporter.exposition import text
 from groupwright.cli._exporter.limits import GroupLimit, Patterns
 from groupwright.cli._exporter.refresher import Refresher
-from groupwright.cli._exporter.server import HttpServer, Pages
+from groupwright.cli._exporter.server import Pages
 from groupwright.cli._exporter.snapshot import HeldPartition, Snapshot
 from groupwright.cli._exporter.state import ExporterState, Options, Page
 from groupwright.cli._exporter.status import ExporterStatus
 from groupwright.cli.app import app
 from groupwright.consumer.cluster import Broker
+from groupwright.core.http_server import HttpServer
 from harness.patience import PATIENCE
 from harness.tools import find_program
 

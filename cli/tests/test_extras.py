@@ -84,7 +84,7 @@ def test_the_demo_on_a_kafka_of_ones_own_needs_none_of_them() -> None:
     result = run("demo", "--bootstrap-servers", "127.0.0.1:1")
 
     assert result.returncode == 1
-    assert result.stderr.startswith("groupwright demo: no Kafka answers at 127.0.0.1:1 within 10 s")
+    assert result.stderr.startswith("groupwright demo: no Kafka answers at 127.0.0.1:1: ")
 
 
 def test_the_extras_say_so_too() -> None:

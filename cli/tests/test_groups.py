@@ -3,8 +3,8 @@
 import pytest
 
 from groupwright.cli._cluster.model import GroupType, ListedGroup
-from groupwright.cli._exit import CommandError, ExitStatus
-from groupwright.cli._output import OutputFormat, few, print_rows
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli._command_line.output import OutputFormat, few, print_rows
 from groupwright.cli.groups import COLUMNS, Order, check_known, none_chosen, select, sorted_rows
 from harness.described_groups import group, lag_of, listed, member, partition
 

@@ -59,7 +59,7 @@ def test_without_a_broker_json_and_csv_have_all_columns(groupwright: Run) -> Non
     ("arguments", "message"),
     [
         ([], "Missing argument 'GROUP'"),
-        (["billing", "--partitions", "0"], "Input should be greater than or equal to 1"),
+        (["billing", "--partitions", "0"], "Invalid value for '--partitions'"),
         (["billing"], "no broker is set: pass --bootstrap-servers HOST:PORT or --config FILE"),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, GroupMember, GroupType
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.offsets.execution import failures
 from groupwright.cli.offsets.files import read_offsets, write_offsets
 from groupwright.cli.offsets.plan import Facts, PlannedPartition, planned_deletion, planned_reset, shown

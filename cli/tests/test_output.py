@@ -3,8 +3,8 @@
 import pytest
 import typer
 
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Column, OutputFormat, console, print_rows
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._command_line.output import Column, OutputFormat, console, print_rows
 
 HOSTILE = "a\x1b[2J\x07\x9b2J\u202eb"
 SHOWN = "a\ufffd[2J\ufffd\ufffd2J\ufffdb"

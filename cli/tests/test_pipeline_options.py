@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from groupwright.assignors import InvalidInputError
-from groupwright.cli.pipeline_deploys import PresentGroup, simulate_group
-from groupwright.cli.pipeline_reading import ReportOptions
+from groupwright.cli.pipeline.deploys import PresentGroup, simulate_group
+from groupwright.cli.pipeline.reading import ReportOptions
 from groupwright.testing.simulation import Behaviour, Settings
 
 NOTHING: dict[str, Any] = {

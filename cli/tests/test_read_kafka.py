@@ -24,6 +24,8 @@ from typer.testing import CliRunner, Result
 
 from groupwright import cli
 from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._exporter.admin_source import AdminSource
+from groupwright.cli._exporter.limits import GroupLimit, Patterns
 from groupwright.cli.app import app
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
@@ -242,6 +244,16 @@ def test_lag_in_messages_and_seconds_by_partition_with_its_member(run: Run) -> N
         "shared": by_group["shared"],
         "flow": None,
     }
+
+
+def test_the_exporter_shows_the_same_lag_of_groups_of_every_type(kafka: LocalKafka, run: Run) -> None:
+    with Cluster({"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
+        snapshot = AdminSource(cluster, GroupLimit(Patterns(), 100)).snapshot()
+
+    lags = {each.group.id: each.total for each in snapshot.groups}
+    assert lags == {row["group"]: row["messages"] for row in document(run("lag", "-o", "json"), "lag")}
+    assert lags["shared"] is not None
+    assert lags["shared"] >= 5
 
 
 # --- What is wrong

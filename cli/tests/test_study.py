@@ -8,25 +8,34 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from groupwright.assignors import Group, PartitionsByTopic, StickyAssignor, Topic
+from groupwright.assignors import (
+    Assignor,
+    CoPartitionedStickyAssignor,
+    Group,
+    LoadAwareAssignor,
+    PartitionsByTopic,
+    StickyAssignor,
+    Topic,
+)
 from groupwright.cli import simulate as command
+from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, GroupType
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._study.events import (
     AddPartitions,
+    ChangeWeights,
     Event,
     Join,
     Leave,
     NewMember,
     Restart,
-    Reweigh,
     events_of,
 )
 from groupwright.cli._study.files import document_of, read_study, study_of, write_study
-from groupwright.cli._study.live import check_is_of_consumers, with_matches, with_owned
+from groupwright.cli._study.live import check_is_of_consumers, subscribed_in_vain, with_matches, with_owned
 from groupwright.cli._study.model import find_member
-from groupwright.cli._study.steps import Plan, plan_steps
-from groupwright.cli.describe import member_names
+from groupwright.cli._study.options import warn
+from groupwright.cli._study.steps import Scenario, make_scenario
 from harness.described_groups import group
 from harness.described_groups import member as live_member
 from harness.studied_groups import member, study
@@ -104,7 +113,7 @@ def test_events_of_a_file() -> None:
         Leave(("pod-1",)),
         Leave(("new-1", "new-2")),
         AddPartitions("orders", 4),
-        Reweigh({"orders": [1, 2, 3, 4]}),
+        ChangeWeights({"orders": [1, 2, 3, 4]}),
         Restart("rolling"),
     )
 
@@ -138,6 +147,14 @@ def test_unknown_weights_are_the_median_of_their_topic() -> None:
         (
             {"members": [member("a", assigned={"orders": [-1]})]},
             "members[0].assigned.orders must be from 0 to 1000000, not -1",
+        ),
+        (
+            {"members": [member("a", assigned={"orders": [1]}), member("b", assigned={"orders": [0, 1]})]},
+            "members[1].assigned has orders-1, which members[0] has too",
+        ),
+        (
+            {"members": [member("a", capacity=10**400)]},
+            "members[0].capacity must be a finite number that is not negative, not 1000000000",
         ),
         ({"members": [member("a", capacity=0)]}, "members[0].capacity: capacity must be a number from 0.001"),
         ({"members": [member("a", user_data="%")]}, 'members[0].user_data must be bytes in base64, not "%"'),
@@ -184,6 +201,23 @@ def test_a_file_that_is_no_json_or_does_not_exist_is_named(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("absent", "forbidden", "status", "message"),
+    [
+        (["nope"], [], 4, "members subscribe to nope, which does not exist\n"),
+        (["nope", "no"], [], 4, "members subscribe to nope, no, which do not exist\n"),
+        ([], ["secret"], 5, "members subscribe to secret, which these credentials may not describe\n"),
+        (["nope"], ["secret"], 7, "which does not exist\ngroupwright simulate: members subscribe to secret"),
+        ([], [], 0, ""),
+    ],
+)
+def test_a_topic_that_does_not_exist_is_told_from_one_that_may_not_be_described(
+    absent: list[str], forbidden: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert warn("simulate", list(subscribed_in_vain(absent, forbidden))) == status
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("described", "message"),
     [
         (group(live_member(), type_=GroupType.SHARE), "'billing' is a share group, whose members have no"),
@@ -214,17 +248,25 @@ def test_a_pattern_is_resolved_to_the_topics_that_match() -> None:
     assert with_matches(live_member(), topics) == live_member()
 
 
-def test_members_of_sticky_have_what_they_told_their_leader() -> None:
-    assignor = StickyAssignor()
+@pytest.mark.parametrize(
+    "assignor",
+    [
+        StickyAssignor(),
+        LoadAwareAssignor(),
+        CoPartitionedStickyAssignor(by_load=LoadAwareAssignor(capacity=2.0)),
+    ],
+    ids=lambda each: each.name,
+)
+def test_eager_members_have_what_they_told_their_leader(assignor: Assignor) -> None:
     assignor.on_assignment(PartitionsByTopic({"orders": [2, 3]}), 4)
     told = replace(live_member(), user_data=assignor.user_data(frozenset()))
-    sticky = replace(group(told), assignor="sticky")
+    eager = replace(group(told), assignor=assignor.name)
 
-    assert with_owned(sticky, told).owned == {"orders": (2, 3)}
-    assert with_owned(sticky, replace(told, user_data=b"?")).owned == {}
-    assert with_owned(replace(sticky, assignor="range"), told) == told
+    assert with_owned(eager, told).owned == {"orders": (2, 3)}
+    assert with_owned(eager, replace(told, user_data=b"?")).owned == {}
+    assert with_owned(replace(eager, assignor="range"), told) == told
     claimed = replace(told, owned={"orders": (1,)})
-    assert with_owned(sticky, claimed) == claimed
+    assert with_owned(eager, claimed) == claimed
 
 
 # --- Events
@@ -269,28 +311,28 @@ def test_options_that_are_not_events_are_refused(
 # --- Steps
 
 
-def played(plan: Plan) -> tuple[list[str], Group]:
-    """Return the labels of a plan, and the group after its steps."""
-    now = plan.study.as_group({})
-    for step in plan.steps:
+def after_steps(found: Scenario) -> tuple[list[str], Group]:
+    """Return the labels of a scenario, and the group after its steps."""
+    now = found.study.as_group({})
+    for step in found.steps:
         now = now if step.change is None else step.change(now)
-    return [step.label for step in plan.steps], now
+    return [step.label for step in found.steps], now
 
 
-def plan(*events: Event, as_dynamic: bool = False, members: Any = None, topics: Any = None) -> Plan:
-    """Return the plan of a group with the dynamic member a-1 and the static member pod-1."""
+def scenario(*events: Event, as_dynamic: bool = False, members: Any = None, topics: Any = None) -> Scenario:
+    """Return the scenario of a group with the dynamic member a-1 and the static member pod-1."""
     made = members or [
         member("a-1", client_id="a", rack="r1"),
         member("x-1", client_id="x", instance_id="pod-1", rack="r2"),
         member("x-2", "orders", "audit", client_id="x", rack="r2"),
     ]
-    return plan_steps(study(made, topics or {"orders": 6, "audit": 2}), events, as_dynamic=as_dynamic)
+    return make_scenario(study(made, topics or {"orders": 6, "audit": 2}), events, as_dynamic=as_dynamic)
 
 
 def test_new_members_are_as_most_others_are() -> None:
-    found = plan(Join((NewMember(), NewMember())), Join((NewMember("c", rack="r3", topics=("audit",)),)))
+    found = scenario(Join((NewMember(), NewMember())), Join((NewMember("c", rack="r3", topics=("audit",)),)))
 
-    labels, after = played(found)
+    labels, after = after_steps(found)
 
     assert labels == ["new-1 and new-2 join", "c joins"]
     first, second, third = after.members[3:]
@@ -299,14 +341,16 @@ def test_new_members_are_as_most_others_are() -> None:
     assert first.id != second.id
     assert (first.topics, first.rack, second.rack) == (("orders",), "r1", "r1")  # the rack with the fewest
     assert (third.topics, third.rack) == (("audit",), "r3")
-    assert found.has_made_up_ids
-    assert played(plan(Join((NewMember(),))))[1].members[3].id == first.id  # each run makes up the same
+    assert found.has_generated_ids
+    assert (
+        after_steps(scenario(Join((NewMember(),))))[1].members[3].id == first.id
+    )  # each run generates the same
 
 
 def test_a_dynamic_member_restarts_under_a_new_id_and_keeps_its_name() -> None:
-    found = plan(Restart("a"), Leave(("a",)))
+    found = scenario(Restart("a"), Leave(("a",)))
 
-    labels, after = played(found)
+    labels, after = after_steps(found)
 
     assert labels == ["a restarts: it leaves", "a restarts: it joins", "a leaves"]
     assert "a-1" not in [each.id for each in after.members]
@@ -314,14 +358,14 @@ def test_a_dynamic_member_restarts_under_a_new_id_and_keeps_its_name() -> None:
 
 
 def test_a_member_named_twice_leaves_once() -> None:
-    labels, after = played(plan(Leave(("a", "a-1"))))
+    labels, after = after_steps(scenario(Leave(("a", "a-1"))))
 
     assert labels == ["a leaves"]
     assert "a-1" not in [each.id for each in after.members]
 
 
 def test_a_static_member_restarts_without_a_rebalance() -> None:
-    static, dynamic = plan(Restart("rolling")), plan(Restart("rolling"), as_dynamic=True)
+    static, dynamic = scenario(Restart("rolling")), scenario(Restart("rolling"), as_dynamic=True)
 
     assert [step.label for step in static.steps if step.change is None] == [
         "pod-1 restarts, as a static member"
@@ -330,12 +374,14 @@ def test_a_static_member_restarts_without_a_rebalance() -> None:
     assert len(static.steps) == 5
     assert len(dynamic.steps) == 6
     assert all(step.change is not None for step in dynamic.steps)
-    assert all(each.instance_id is None for each in played(dynamic)[1].members)
+    assert all(each.instance_id is None for each in after_steps(dynamic)[1].members)
 
 
 def test_a_topic_that_grows_keeps_weights_and_racks() -> None:
     topics = {"orders": {"partitions": 2, "racks": [["r1"], ["r2"]], "weights": [1, 3]}}
-    found = plan(AddPartitions("orders", 3, is_increment=True), Reweigh({"orders": [1] * 5}), topics=topics)
+    found = scenario(
+        AddPartitions("orders", 3, is_increment=True), ChangeWeights({"orders": [1] * 5}), topics=topics
+    )
 
     (label, _), before = found.steps, found.study.as_group({})
     assert label.change is not None
@@ -344,7 +390,7 @@ def test_a_topic_that_grows_keeps_weights_and_racks() -> None:
     assert label.label == "orders grows from 2 to 5 partitions"
     r1, r2 = frozenset({"r1"}), frozenset({"r2"})
     assert grown == Topic(5, [r1, r2, r1, r2, r1], [1, 3, 2, 2, 2])
-    assert played(found)[1].topics["orders"] == Topic(5, grown.racks, [1] * 5)
+    assert after_steps(found)[1].topics["orders"] == Topic(5, grown.racks, [1] * 5)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +403,7 @@ def test_a_topic_that_grows_keeps_weights_and_racks() -> None:
         (AddPartitions("ordesr", 9), ExitStatus.NOT_FOUND, "the group has no topic 'ordesr', did you mean"),
         (AddPartitions("orders", 6), ExitStatus.USAGE, "orders has 6 partitions already, and cannot get 6"),
         (AddPartitions("orders", 10**7), ExitStatus.USAGE, "orders cannot get 10000000 partitions: write at"),
-        (Reweigh({"orders": [1]}), ExitStatus.USAGE, "the event has 1 weights of orders, which has 6"),
+        (ChangeWeights({"orders": [1]}), ExitStatus.USAGE, "the event has 1 weights of orders, which has 6"),
     ],
 )
 def test_events_that_are_not_possible_are_refused(event: Event, status: ExitStatus, message: str) -> None:
@@ -367,7 +413,7 @@ def test_events_that_are_not_possible_are_refused(event: Event, status: ExitStat
         member("x-2", client_id="x", instance_id="pod-2"),
     ]
     with pytest.raises(CommandError) as raised:
-        plan(event, members=members)
+        scenario(event, members=members)
 
     assert str(raised.value).startswith(message)
     assert raised.value.status is status
@@ -375,7 +421,7 @@ def test_events_that_are_not_possible_are_refused(event: Event, status: ExitStat
 
 def test_members_are_found_by_each_of_their_names() -> None:
     found = study([member("a-1", client_id="a"), member("x-1", client_id="x", instance_id="pod-1")])
-    names = member_names(found)
+    names = member_names(found.members)
 
     for wanted, id_ in (("a", "a-1"), ("a-1", "a-1"), ("pod-1", "x-1"), ("x", "x-1"), ("x-1", "x-1")):
         assert find_member(found.members, names, wanted) == id_

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupwright.cli._output import compact
+from groupwright.cli._command_line.output import compact
 from groupwright.cli.demo.view_model import MemberRow, Status, ViewModel
 from groupwright.testing.groups import Consumed, Ledger, Produced, Rebalanced, Revoked, Span, Started
 

@@ -1,4 +1,4 @@
-"""`groupwright watch` without a broker: looks in, events, pictures and frames out."""
+"""`groupwright watch` without a broker: snapshots in, events, views and frames out."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from rich.console import Console
 from groupwright.cli import watch as command
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._watch import run
 from groupwright.cli._watch.document import document
 from groupwright.cli._watch.events import (
@@ -30,7 +30,7 @@ from groupwright.cli._watch.events import (
 from groupwright.cli._watch.reporters import CSV_HEADER, Lines, csv_line, line
 from groupwright.cli._watch.sentences import sentence, span
 from groupwright.cli._watch.view import frame
-from groupwright.cli._watch.watched_group import Picture, WatchedGroup
+from groupwright.cli._watch.watched_group import GroupView, WatchedGroup
 from groupwright.consumer.cluster import Broker
 
 SCHEMA = json.loads(
@@ -74,18 +74,20 @@ def group(
     )
 
 
-def watched(*looks: GroupLag, seconds: float = 1.0) -> tuple[WatchedGroup, list[list[Event]]]:
-    """Look every second; return the events of each look. All are valid by the schema."""
+def watched(*snapshots: GroupLag, seconds: float = 1.0) -> tuple[WatchedGroup, list[list[Event]]]:
+    """Take a snapshot every second; return the events of each. All are valid by the schema."""
     watching = WatchedGroup(lag_seconds=1e9)
-    events = [watching.look(look, START + number * seconds) for number, look in enumerate(looks)]
+    events = [
+        watching.update(snapshot, START + number * seconds) for number, snapshot in enumerate(snapshots)
+    ]
     for event in (each for some in events for each in some):
         jsonschema.validate(document("billing", event), SCHEMA)
     return watching, events
 
 
-def sentences(*looks: GroupLag) -> list[list[str]]:
-    """Return what each look but the first says."""
-    return [[sentence(event) for event in events] for events in watched(*looks)[1][1:]]
+def sentences(*snapshots: GroupLag) -> list[list[str]]:
+    """Return the sentences of each snapshot but the first."""
+    return [[sentence(event) for event in events] for events in watched(*snapshots)[1][1:]]
 
 
 # --- Events
@@ -135,7 +137,7 @@ def test_a_rebalance_between_two_looks_is_seen_by_what_it_changed() -> None:
         [
             "b left",
             (
-                "rebalance: between two looks, Stable; b left; 1 partition moved; b lost orders 1; "
+                "rebalance: between two snapshots, Stable; b left; 1 partition moved; b lost orders 1; "
                 "a gained orders 1"
             ),
         ]
@@ -169,7 +171,7 @@ def test_members_with_one_client_id_are_told_apart() -> None:
         group(member("rdkafka", 0, id_="aaaaaaaa-1"), member("rdkafka", 1, id_="cccccccc-1")),
     )
 
-    assert [each.name for each in watching.picture(START).members] == ["rdkafka/aaaaaaaa", "rdkafka/cccccccc"]
+    assert [each.name for each in watching.view(START).members] == ["rdkafka/aaaaaaaa", "rdkafka/cccccccc"]
     assert [sentence(each) for each in events[1][:2]] == [
         "rdkafka/bbbbbbbb left",
         "rdkafka/cccccccc joined from 10.0.0.1",
@@ -192,18 +194,18 @@ def test_a_static_member_that_restarts_is_neither_a_rebalance_nor_a_move() -> No
 
 
 def test_epochs_and_incremental_moves_of_kip_848_are_one_rebalance() -> None:
-    def look(state: str, epoch: int, a: tuple[int, ...], b: tuple[int, ...] | None) -> GroupLag:
+    def snapshot(state: str, epoch: int, a: tuple[int, ...], b: tuple[int, ...] | None) -> GroupLag:
         members = [member("a", *a, epoch=epoch, target={"orders": (0, 1)})]
         if b is not None:
             members.append(member("b", *b, epoch=epoch, target={"orders": (2, 3)} if b else {}))
         return group(*members, state=state, type_=GroupType.CONSUMER, epoch=epoch)
 
     watching, events = watched(
-        look("Stable", 3, (0, 1, 2, 3), None),
-        look("Reconciling", 4, (0, 1, 2, 3), ()),
-        look("Reconciling", 5, (0, 1), ()),
-        look("Reconciling", 5, (0, 1), (2,)),
-        look("Stable", 5, (0, 1), (2, 3)),
+        snapshot("Stable", 3, (0, 1, 2, 3), None),
+        snapshot("Reconciling", 4, (0, 1, 2, 3), ()),
+        snapshot("Reconciling", 5, (0, 1), ()),
+        snapshot("Reconciling", 5, (0, 1), (2,)),
+        snapshot("Stable", 5, (0, 1), (2, 3)),
     )
 
     assert [len(each) for each in events[1:4]] == [2, 0, 0]
@@ -214,7 +216,7 @@ def test_epochs_and_incremental_moves_of_kip_848_are_one_rebalance() -> None:
             "a lost orders 2-3; b gained orders 2-3"
         ),
     ]
-    assert [each.recent for each in watching.picture(START + 4).members] == [{}, {"orders": (2, 3)}]
+    assert [each.recent for each in watching.view(START + 4).members] == [{}, {"orders": (2, 3)}]
 
 
 def test_partitions_that_appear_or_lose_their_owner_are_moves_too() -> None:
@@ -223,8 +225,8 @@ def test_partitions_that_appear_or_lose_their_owner_are_moves_too() -> None:
         sentences(group(member("a", 0)), group(member("a"))),
     )
 
-    assert grown == ["rebalance: between two looks, Stable; 1 partition moved; a gained orders 1"]
-    assert idle == ["rebalance: between two looks, Stable; 1 partition moved; a lost orders 0"]
+    assert grown == ["rebalance: between two snapshots, Stable; 1 partition moved; a gained orders 1"]
+    assert idle == ["rebalance: between two snapshots, Stable; 1 partition moved; a lost orders 0"]
 
 
 def test_a_rebalance_under_way_at_the_first_look_has_the_partitions_that_it_gave() -> None:
@@ -262,7 +264,7 @@ def test_several_changes_in_one_look_are_all_told() -> None:
     assert events[:4] == ["b left", "c left", "d joined from 10.0.0.1", "e joined from 10.0.0.1"]
     assert events[4:] == [
         (
-            "rebalance: between two looks, Stable; b, c left; d, e joined; 4 partitions moved; "
+            "rebalance: between two snapshots, Stable; b, c left; d, e joined; 4 partitions moved; "
             "a lost orders 1; b lost orders 2-3; c lost orders 4; a gained orders 3; d gained orders 1-2; "
             "e gained orders 4"
         )
@@ -292,11 +294,11 @@ def flow(number: int, *, produced: float, consumed: float, every: int = 1, behin
 def test_rates_and_trend_are_those_between_commits(
     produced: int, consumed: int, every: int, said: str
 ) -> None:
-    for looks in (18, 23, 31, 32, 33, 34, 35, 47):
+    for snapshots in (18, 23, 31, 32, 33, 34, 35, 47):
         watching, _ = watched(
-            *(flow(each, produced=produced, consumed=consumed, every=every) for each in range(looks))
+            *(flow(each, produced=produced, consumed=consumed, every=every) for each in range(snapshots))
         )
-        lag = watching.picture(START).lag
+        lag = watching.view(START).lag
 
         assert lag.produced == pytest.approx(produced)
         assert lag.consumed == pytest.approx(consumed)
@@ -304,9 +306,9 @@ def test_rates_and_trend_are_those_between_commits(
 
 
 def test_no_trend_is_told_before_there_is_one_and_no_rate_at_the_first_look() -> None:
-    def lag(looks: int) -> str:
-        watching, _ = watched(*(flow(each, produced=10, consumed=5) for each in range(looks)))
-        return sentence(LagReported(time=START, lag=watching.picture(START).lag, stalled=()))
+    def lag(snapshots: int) -> str:
+        watching, _ = watched(*(flow(each, produced=10, consumed=5) for each in range(snapshots)))
+        return sentence(LagReported(time=START, lag=watching.view(START).lag, stalled=()))
 
     assert lag(1) == "lag 2,000"
     assert lag(10) == "lag 2,045, 10.0/s produced, 5.0/s consumed"
@@ -314,10 +316,10 @@ def test_no_trend_is_told_before_there_is_one_and_no_rate_at_the_first_look() ->
 
 
 def test_a_group_that_stopped_consumes_nothing() -> None:
-    looks = [flow(min(each, 20), produced=0, consumed=50) for each in range(60)]
-    watching, _ = watched(*looks)
+    snapshots = [flow(min(each, 20), produced=0, consumed=50) for each in range(60)]
+    watching, _ = watched(*snapshots)
 
-    assert watching.picture(START).lag.consumed == 0
+    assert watching.view(START).lag.consumed == 0
 
 
 def test_a_reset_of_offsets_is_no_negative_rate_and_unknown_lag_is_said() -> None:
@@ -327,14 +329,14 @@ def test_a_reset_of_offsets_is_no_negative_rate_and_unknown_lag_is_said() -> Non
         group(member("a", 0), committed={0: 30}),
     )
 
-    assert watching.picture(START).lag.consumed == 10
+    assert watching.view(START).lag.consumed == 10
     assert sentence(
-        LagReported(time=START, lag=watched(group(member("a", 0)))[0].picture(START).lag, stalled=())
+        LagReported(time=START, lag=watched(group(member("a", 0)))[0].view(START).lag, stalled=())
     ) == ("lag not known")
 
 
 def test_a_partition_without_progress_is_named_through_rebalances_with_its_owner() -> None:
-    def look(number: int) -> GroupLag:
+    def snapshot(number: int) -> GroupLag:
         owner = member("ab"[number // 5 % 2], 0, 1)
         state = "PreparingRebalance" if number % 5 == 4 else "Stable"
         committed = {0: 40, 1: number * 10}
@@ -342,11 +344,11 @@ def test_a_partition_without_progress_is_named_through_rebalances_with_its_owner
             member(owner.client_id) if state != "Stable" else owner, state=state, committed=committed
         )
 
-    watching, _ = watched(*map(look, range(21)))
+    watching, _ = watched(*map(snapshot, range(21)))
 
-    (stalled,) = watching.picture(START).stalled
+    (stalled,) = watching.view(START).stalled
     assert (stalled.partition, stalled.committed, stalled.seconds, stalled.member) == (0, 40, 20, "a")
-    event = LagReported(time=START, lag=watching.picture(START).lag, stalled=(stalled,))
+    event = LagReported(time=START, lag=watching.view(START).lag, stalled=(stalled,))
     assert sentence(event).endswith("; no progress of orders-0 at 40 for 20 s (a)")
 
 
@@ -359,7 +361,7 @@ def test_a_member_that_leaves_after_no_progress_is_told_with_the_place_and_the_c
     left, rebalanced = events[-1][:2]
     cause = "a left after no progress of orders-0 at 40 for 20 s: it died, or exceeded max.poll.interval.ms"
     assert sentence(left) == cause
-    assert sentence(rebalanced).startswith(f"rebalance: between two looks, Stable; {cause}; 1 partition")
+    assert sentence(rebalanced).startswith(f"rebalance: between two snapshots, Stable; {cause}; 1 partition")
     for event in (left, rebalanced):
         found = document("billing", event)
         jsonschema.validate(found, SCHEMA)
@@ -377,7 +379,7 @@ def test_a_row_of_csv_has_time_kind_and_text() -> None:
 def test_the_lag_is_told_every_so_often() -> None:
     watching = WatchedGroup(lag_seconds=5)
     kinds = [
-        [each.kind for each in watching.look(flow(number, produced=1, consumed=1), START + number)]
+        [each.kind for each in watching.update(flow(number, produced=1, consumed=1), START + number)]
         for number in range(11)
     ]
 
@@ -387,34 +389,34 @@ def test_the_lag_is_told_every_so_often() -> None:
 # --- No answer
 
 
-def test_without_an_answer_the_last_picture_stays_until_there_is_one() -> None:
+def test_without_an_answer_the_last_view_stays_until_there_is_one() -> None:
     watching, _ = watched(group(member("a", 0), committed={0: 5}))
     missed = watching.miss("broker 1 is away", START + 4)
     again = watching.miss("broker 1 is away still", START + 5)
-    picture = watching.picture(START + 9)
+    view = watching.view(START + 9)
 
     assert [sentence(event) for event in missed] == ["no answer: broker 1 is away"]
     assert again == []
-    assert (picture.silent_since, picture.silence) == (START, "broker 1 is away still")
-    assert [each.name for each in picture.members] == ["a"]
-    (answered,) = watching.look(group(member("a", 0), committed={0: 5}), START + 12)
+    assert (view.silent_since, view.silence) == (START, "broker 1 is away still")
+    assert [each.name for each in view.members] == ["a"]
+    (answered,) = watching.update(group(member("a", 0), committed={0: 5}), START + 12)
     assert sentence(answered) == "brokers answer again, after 12.0 s"
     for event in (*missed, answered):
         jsonschema.validate(document("billing", event), SCHEMA)
-    assert watching.picture(START + 12).silent_since is None
+    assert watching.view(START + 12).silent_since is None
 
 
 # --- The frame
 
 
-def drawn(picture: Picture, width: int = 80, height: int | None = None, now: float = START) -> list[str]:
+def drawn(view: GroupView, width: int = 80, height: int | None = None, now: float = START) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=False, highlight=False)
-    console.print(frame(picture, console, now=now, height=height))
+    console.print(frame(view, console, now=now, height=height))
     return out.getvalue().splitlines()
 
 
-def busy(members: int = 3, each: int = 4, **fields: Any) -> Picture:
+def busy(members: int = 3, each: int = 4, **fields: Any) -> GroupView:
     """A group whose last member has just got its partitions from the first."""
     numbers = [range(number * each, (number + 1) * each) for number in range(members)]
     last = numbers[-1]
@@ -423,7 +425,7 @@ def busy(members: int = 3, each: int = 4, **fields: Any) -> Picture:
     after = [member(f"worker-{index}", *some, **fields) for index, some in enumerate(numbers)]
     committed = dict.fromkeys(range(members * each), 40)
     watching, _ = watched(group(*before, committed=committed), *[group(*after, committed=committed)] * 17)
-    return watching.picture(START + 17)
+    return watching.view(START + 17)
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -433,7 +435,7 @@ def test_a_frame_has_everything_and_marks_partitions_without_colours(width: int)
         group(member("worker-0", 0, 1), member("worker-1", 2, 3), committed=dict.fromkeys(range(4), 40)),
     )
 
-    lines = drawn(watching.picture(START + 1), width)
+    lines = drawn(watching.view(START + 1), width)
 
     assert max(map(len, lines)) <= width
     assert lines[0].startswith("billing  Stable for 1 s  classic, range")
@@ -445,7 +447,7 @@ def test_a_frame_has_everything_and_marks_partitions_without_colours(width: int)
     ]
     assert lines[6] == "* moved recently"
     assert lines[8] == "1 rebalance seen, 1 in the last minute"
-    assert "between two looks, Stable" in lines[9]
+    assert "between two snapshots, Stable" in lines[9]
     rest = " ".join(" ".join(lines[10:]).split())
     assert rest == "worker-1 joined; 2 partitions moved; worker-0 lost orders 2-3; worker-1 gained orders 2-3"
 
@@ -456,9 +458,9 @@ def test_the_mark_goes_after_some_time() -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 24), (80, 12), (40, 24), (80, 50)])
 def test_a_large_group_fits_the_terminal_and_says_what_is_left_out(width: int, height: int) -> None:
-    picture = busy(members=120, each=3)
+    view = busy(members=120, each=3)
 
-    lines = drawn(picture, width, height)
+    lines = drawn(view, width, height)
 
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
@@ -482,15 +484,15 @@ def test_without_a_limit_nothing_is_left_out() -> None:
 def test_many_partitions_of_a_member_are_cut_between_runs_with_a_number() -> None:
     numbers = tuple(range(0, 400, 2))
     watching, _ = watched(group(member("a", *numbers)))
-    picture = watching.picture(START)
+    view = watching.view(START)
 
-    text = " ".join(" ".join(drawn(picture, 80, 24)).split())
+    text = " ".join(" ".join(drawn(view, 80, 24)).split())
     found = re.search(r"a 10.0.0.1 - 200 orders ([\d ]+) and (\d+) more", text)
     assert found is not None
     shown = list(map(int, found[1].split()))
     assert shown == list(numbers[: len(shown)])
     assert len(shown) + int(found[2]) == 200
-    assert f"orders {' '.join(map(str, numbers))}" in " ".join(" ".join(drawn(picture, 80)).split())
+    assert f"orders {' '.join(map(str, numbers))}" in " ".join(" ".join(drawn(view, 80)).split())
 
 
 def test_long_names_are_folded_not_cut() -> None:
@@ -498,7 +500,7 @@ def test_long_names_are_folded_not_cut() -> None:
     watching, _ = watched(group(member(name, 0, rack="eu-west-1a", instance_id="pod-1")))
 
     for width in (80, 200):
-        lines = drawn(watching.picture(START), width, 24)
+        lines = drawn(watching.view(START), width, 24)
         assert max(map(len, lines)) <= width
         assert "…" not in " ".join(lines)
         assert "eu-west-1a" in " ".join(lines)
@@ -508,8 +510,8 @@ def test_long_names_are_folded_not_cut() -> None:
 
 def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
     fields: dict[str, Any] = {"rack": "r1", "instance_id": "pod-1", "epoch": 7, "target": {"orders": (0, 1)}}
-    look = group(member("app", 0, **fields), state="Reconciling", type_=GroupType.CONSUMER, epoch=8)
-    lines = drawn(watched(look)[0].picture(START))
+    snapshot = group(member("app", 0, **fields), state="Reconciling", type_=GroupType.CONSUMER, epoch=8)
+    lines = drawn(watched(snapshot)[0].view(START))
 
     assert "consumer, range, epoch 8" in lines[0]
     row = next(index for index, each in enumerate(lines) if each.startswith("member"))
@@ -533,7 +535,7 @@ def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
 
 
 @pytest.mark.parametrize(
-    ("look", "said"),
+    ("snapshot", "said"),
     [
         (group(state="Empty", committed={0: 5}), "! The group has no members: nobody consumes."),
         (group(state="Dead"), "billing  the group does not exist any more for 0 s"),
@@ -543,65 +545,65 @@ def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
         ),
     ],
 )
-def test_states_that_are_not_stable_say_what_they_mean(look: GroupLag, said: str) -> None:
-    lines = drawn(watched(look)[0].picture(START))
+def test_states_that_are_not_stable_say_what_they_mean(snapshot: GroupLag, said: str) -> None:
+    lines = drawn(watched(snapshot)[0].view(START))
 
     assert [line for line in lines if line.startswith(said)]
 
 
-def test_the_last_picture_says_since_when_there_is_no_answer() -> None:
+def test_the_last_view_says_since_when_there_is_no_answer() -> None:
     watching, _ = watched(group(member("a", 0)))
     watching.miss("cannot query the cluster", START + 1)
 
-    lines = drawn(watching.picture(START + 65), now=START + 65)
+    lines = drawn(watching.view(START + 65), now=START + 65)
     assert re.search(
         r"! No answer since \d\d:\d\d:\d\d \(1 min 05 s\): cannot query the cluster", "\n".join(lines)
     )
     assert "a  " in "\n".join(lines)
 
 
-def test_partitions_before_a_rebalance_stay_in_the_picture() -> None:
+def test_partitions_before_a_rebalance_stay_in_the_view() -> None:
     watching, _ = watched(group(member("a", 0, 1)), group(member("a"), state="PreparingRebalance"))
 
-    assert [each.assigned for each in watching.picture(START + 1).members] == [{"orders": (0, 1)}]
+    assert [each.assigned for each in watching.view(START + 1).members] == [{"orders": (0, 1)}]
 
 
 # --- The loop
 
 
 class Recorder(Lines):
-    """Lines and pictures that were shown."""
+    """Lines and views that were shown."""
 
     def __init__(self) -> None:
         super().__init__(line)
         self.sentences: list[str] = []
-        self.pictures: list[Picture] = []
+        self.views: list[GroupView] = []
 
     def report(self, events: Sequence[Event]) -> None:
         self.sentences += map(sentence, events)
 
-    def show(self, picture: Picture, now: float) -> None:  # noqa: ARG002 - as the protocol has it
-        self.pictures.append(picture)
+    def show(self, view: GroupView, now: float) -> None:  # noqa: ARG002 - as the protocol has it
+        self.views.append(view)
 
 
 def played(*answers: GroupLag | BaseException, once: bool = False) -> Recorder:
-    """Watch a group whose looks have these results, to the last, which ends it."""
+    """Watch a group whose snapshots have these results, to the last, which ends it."""
     left, recorder = list(answers), Recorder()
 
-    def look() -> GroupLag:
+    def snapshot() -> GroupLag:
         answer = left.pop(0) if left else SystemExit()
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    looks = run.Looks(look, 0.001)
-    looks.start()
+    snapshots = run.Snapshots(snapshot, 0.001)
+    snapshots.start()
     try:
-        run.watch(looks, WatchedGroup(interval=1), recorder, interval=1, end=None, once=once)
+        run.watch(snapshots, WatchedGroup(interval=1), recorder, interval=1, end=None, once=once)
     except SystemExit:
         pass
     finally:
-        looks.stop()
+        snapshots.stop()
     return recorder
 
 
@@ -618,8 +620,8 @@ def test_the_loop_goes_on_when_brokers_are_back() -> None:
     assert recorder.sentences[2].startswith("brokers answer again")
 
 
-def test_once_shows_one_picture() -> None:
-    assert len(played(group(member("a", 0)), group(member("a", 0)), once=True).pictures) == 1
+def test_once_shows_one_view() -> None:
+    assert len(played(group(member("a", 0)), group(member("a", 0)), once=True).views) == 1
 
 
 @pytest.mark.parametrize(

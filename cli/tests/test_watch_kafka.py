@@ -217,7 +217,7 @@ def test_members_that_join_leave_and_die_are_followed(
         return next(filter(condition, events()))
 
     with member(kafka, group, "one", **KINDS[kind]):
-        first = wait_for(lambda event: event["event"] == "group", "the first look")
+        first = wait_for(lambda event: event["event"] == "group", "the first snapshot")
         assert first["type"] == ("consumer" if kind == "KIP-848" else "classic")
         if first["partitions"] < PARTITIONS:
             wait_for(gained("one"), "the first assignment")
@@ -267,7 +267,7 @@ def test_a_static_member_that_restarts_is_seen_as_itself(
 # --- The broker comes and goes
 
 
-def test_a_broker_that_stops_leaves_the_last_picture_and_is_found_again(
+def test_a_broker_that_stops_leaves_the_last_view_and_is_found_again(
     kafka: LocalKafka, group: str, watch: Callable[..., Watching]
 ) -> None:
     with member(kafka, group, "one", **KINDS["confluent-kafka"]) as consumer:
@@ -308,11 +308,11 @@ def commit(kafka: LocalKafka, group: str) -> None:
     consumer.close()
 
 
-# --- One picture, and the terminal
+# --- One view, and the terminal
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_one_picture_fits_the_width_and_has_no_colours(
+def test_one_view_fits_the_width_and_has_no_colours(
     kafka: LocalKafka, group: str, groupwright: Run, width: int
 ) -> None:
     with member(kafka, group, "one", **KINDS["confluent-kafka"], **{"client.rack": "a"}) as consumer:
@@ -393,7 +393,7 @@ class Terminal:
         os.close(self._master)
 
 
-def test_ctrl_c_on_a_terminal_restores_it_and_leaves_the_last_picture(kafka: LocalKafka, group: str) -> None:
+def test_ctrl_c_on_a_terminal_restores_it_and_leaves_the_last_view(kafka: LocalKafka, group: str) -> None:
     with member(kafka, group, "one", **KINDS["confluent-kafka"]) as consumer:
         wait_until(lambda: len(consumer.assignment()) == PARTITIONS, "the assignment")
         terminal = Terminal(group, "--bootstrap-servers", kafka.bootstrap_servers, "--interval", "0.2")

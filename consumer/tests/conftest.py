@@ -97,7 +97,7 @@ class Player:
     unavailable: list[tuple[str, int]] = field(default_factory=list)
     drops: int = 0
     commits_end: bool = True
-    """Whether nothing waits in the queue of commits; else they end when the test says so."""
+    """True if nothing waits in the queue of commits; else they end when the test says so."""
     _later: deque[tuple[Callable[..., list[act.Action]], tuple[Any, ...]]] = field(default_factory=deque)
 
     # --- The driver's part

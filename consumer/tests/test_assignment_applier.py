@@ -22,14 +22,15 @@ from confluent_kafka import (
 )
 
 from groupwright.consumer import Consumer, Outcome, Phase, Rebalance
-from groupwright.consumer._membership import assignment_applier, manual_assignment
+from groupwright.consumer._membership import assignment_applier, committer, manual_assignment
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures, guard_native_callbacks
 from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._protocol.commit_queue import CommitResult
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, Offset, Partitions
+from groupwright.consumer._protocol.model import UNREADABLE, ErrorCode, MemberIdentity, Offset, Partitions
 from groupwright.consumer._protocol.rebalance import Timeline
 from groupwright.consumer.errors import ConsumerError
 from groupwright.core import RebalanceListener
@@ -457,6 +458,26 @@ def test_the_session_limits_the_fast_path_from_the_first_message_on(
     assert member.fast_path_until == 0.0
 
 
+def test_no_message_is_returned_before_a_busy_network_thread_has_revoked(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`unsubscribe` waits for the revocation, but not forever: the next poll returned a message then."""
+    member = stage.consumer._member
+    assert isinstance(member, ClassicMembership)
+    stage.gain({"t": (0,)}, {("t", 0): 7})
+    assert not member.hold(0.0)
+    monkeypatch.setattr(member, "_subscribed", True)
+    monkeypatch.setattr(member._driver, "call_and_wait", lambda *_: None)
+
+    stage.consumer.unsubscribe()
+
+    assert member.hold(0.0)
+    assert member.fast_path_until == 0.0
+    stage.revoke({"t": (0,)})
+    assert not member.hold(0.0)
+    assert member.fast_path_until > 0.0
+
+
 def test_an_assignment_of_an_expired_session_does_not_keep_close_busy(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -491,12 +512,12 @@ def test_a_close_revokes_nothing_whose_on_assign_an_exception_has_prevented(
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(RuntimeError):
         patched.setattr(assignment_applier, "TopicPartition", interrupt)
         stage.applier.assign(stage.consumer, event)
-    assert stage.applier.holds_partitions
+    assert stage.applier.owns_partitions
     member._inbox.put(event)
     stage.consumer.close()
 
     assert stage.called == []
-    assert not stage.applier.holds_partitions
+    assert not stage.applier.owns_partitions
 
 
 def test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll(
@@ -580,8 +601,113 @@ def test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delay
 
     assert stage.assigned() == {("t", 0): 3, ("t", 1): 7}
     assert len(stage.called) == 1
+    assert {p.offset for p in stage.consumer.assignment()} == {OFFSET_STORED}
     with pytest.raises(KafkaException):
         stage.consumer.seek(TopicPartition("t", 2, 3))
+
+
+def test_an_assignment_by_hand_replaces_one_that_an_exception_has_delayed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler raised when on_assign had returned; the next poll replaced what was assigned meanwhile."""
+    stage.applier.on_assign = stage.notify("assign")
+    offsets = {("t", 0): Offset(5), ("t", 1): Offset(7)}
+    gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1)}, offsets, ME, None)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
+        patched.setattr(stage.applier, "_with_starts", interrupt)
+        stage.applier.assign(stage.consumer, gain)
+    stage.consumer.assign([TopicPartition("t", 1, 3)])
+    with polled(stage.consumer):
+        stage.applier.assign(stage.consumer, gain)
+
+    assert stage.assigned() == {("t", 1): 3}
+    assert stage.applier._offsets.keys == [("t", 1)]  # which a commit without arguments returns
+    assert len(stage.called) == 1
+    stage.revoke({"t": (0, 1)})
+    assert not stage.assigned()
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "unassigned", "left"),
+    [
+        ("_with_starts", 9, {("t", 0): 5, ("t", 1): 7}),
+        ("_record", 0, {("t", 1): 7, ("t", 9): 2}),
+    ],
+    ids=["another partition", "one of its partitions"],
+)
+def test_an_unassignment_by_hand_leaves_the_rest_of_an_assignment_that_an_exception_has_delayed(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    interrupted: str,
+    unassigned: int,
+    left: dict[tuple[str, int], int],
+) -> None:
+    """A handler raised within a cooperative assignment; the member was never assigned what it had gained."""
+    stage.gain({"t": (9,)}, {("t", 9): 2}, cooperative=True)
+    committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
+    gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1, 9)}, committed, ME, None, cooperative=True)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
+        patched.setattr(stage.applier, interrupted, interrupt)
+        stage.applier.assign(stage.consumer, gain)
+    stage.consumer.incremental_unassign([TopicPartition("t", unassigned)])
+    with polled(stage.consumer):
+        stage.applier.assign(stage.consumer, gain)
+
+    assert stage.assigned() == left
+
+
+@pytest.mark.parametrize("sought", [None, 8])
+def test_an_assignment_that_an_exception_has_delayed_replaces_what_was_assigned_by_hand(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, sought: int | None
+) -> None:
+    """A handler raised when on_assign had returned; the partition went on where it was read by hand."""
+    stage.consumer.assign([TopicPartition("t", 0, 27)])
+    gain = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {("t", 0): Offset(21)}, ME, None)
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
+        patched.setattr(stage.applier, "assign_in_callback", interrupt)
+        stage.applier.assign(stage.consumer, gain)
+    if sought is not None:
+        stage.consumer.seek(TopicPartition("t", 0, sought))
+    with polled(stage.consumer):
+        stage.applier.assign(stage.consumer, gain)
+
+    assert stage.assigned() == {("t", 0): 21 if sought is None else 27}  # a seek changes no start
+    assert stage.applier._offsets.sought(("t", 0)) == sought
+
+
+def test_a_partition_assigned_again_goes_on_at_the_commit_under_way_even_if_a_later_one_was_rejected(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member that joins has its later commit rejected at once; the earlier one has been sent."""
+    member = stage.consumer._member
+    assert isinstance(member, ClassicMembership)
+    ends: list[Callable[[CommitResult], None]] = []
+    monkeypatch.setattr(
+        member._committer._driver, "commit", lambda _offsets, _deadline, end: ends.append(end)
+    )
+    monkeypatch.setattr(committer, "_UNDER_WAY_TIMEOUT", 0.0)
+    for offset in (23, 30):
+        stage.consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=True)
+
+    ends[1](CommitResult({("t", 0): ErrorCode.REBALANCE_IN_PROGRESS}))
+    stage.consumer.assign([TopicPartition("t", 0)])
+    assert stage.assigned() == {("t", 0): 23}
+
+    ends[0](CommitResult({("t", 0): ErrorCode.NONE}))
+    stage.consumer.assign([TopicPartition("t", 0)])
+    assert stage.assigned() == {("t", 0): OFFSET_STORED}
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])

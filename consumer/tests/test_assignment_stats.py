@@ -116,11 +116,11 @@ def test_the_leader_says_who_came_and_went(
 
 def test_a_rebalance_of_two_rounds_adds_its_moves_up_and_keeps_the_trigger_that_it_knew() -> None:
     timeline = Timeline(GROUP_REBALANCING, 0.0)
-    timeline.on_leader_elected("a member joined")
+    timeline.replace_reason("a member joined")
     first = GroupLoad({"a": 4, "b": 0}, "a", peak=2, bound=1.5, moved_load=3)
     second = GroupLoad({"a": 4, "b": 4}, "a", peak=1, bound=1, moved_load=1)
     timeline.assignment_evaluated(Leadership(members=2, moved=3, moves_needed=2, imbalance=4, load=first))
-    timeline.on_leader_elected("a member left")
+    timeline.replace_reason("a member left")
     timeline.assignment_evaluated(Leadership(members=2, moved=0, moves_needed=0, imbalance=1, load=second))
 
     both = GroupLoad({"a": 4, "b": 4}, "a", peak=1, bound=1, moved_load=4)

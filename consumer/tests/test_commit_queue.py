@@ -196,7 +196,7 @@ def clock(times: list[float]) -> Callable[[], float]:
 def test_a_pending_commit_gives_its_result() -> None:
     pending = PendingCommit({A: Offset(1)}, deadline=1e9)
     assert not pending.ready
-    pending.settle(CommitResult({A: 0}))
+    pending.complete(CommitResult({A: 0}))
 
     assert pending.ready
     assert pending.wait() == CommitResult({A: 0})

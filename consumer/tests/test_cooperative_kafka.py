@@ -35,15 +35,15 @@ class Notes(RebalanceListener):
         """Subscribe with callbacks that record their calls."""
         consumer.subscribe(
             list(topics),
-            on_assign=lambda _, partitions: self._note("assign", partitions),
-            on_revoke=lambda _, partitions: self._note("revoke", partitions),
-            on_lost=lambda _, partitions: self._note("lost", partitions),
+            on_assign=lambda _, partitions: self._record("assign", partitions),
+            on_revoke=lambda _, partitions: self._record("revoke", partitions),
+            on_lost=lambda _, partitions: self._record("lost", partitions),
         )
         if isinstance(consumer, Consumer):
             consumer.add_listener(self)
         return self
 
-    def _note(self, kind: str, partitions: list[TopicPartition]) -> None:
+    def _record(self, kind: str, partitions: list[TopicPartition]) -> None:
         numbers = sorted(p.partition for p in partitions)
         self.calls.append((kind, numbers))
         if kind == "assign":

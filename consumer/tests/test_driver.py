@@ -399,7 +399,7 @@ def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
         "join",
         JoinGroupResponse(generation=1, protocol="range", leader="m-1", member_id="m-1", members=members),
     )
-    script.say("fetch_topics", MetadataResponse({"t": Topic(1)}, refused=frozenset({"secret"})))
+    script.say("fetch_topics", MetadataResponse({"t": Topic(1)}, unauthorized=frozenset({"secret"})))
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: rig.member.state is State.STABLE, "the group to be assigned")
     logged = [message for message in caplog.messages if "may not see the topics 'secret'" in message]

@@ -4,7 +4,7 @@ import threading
 import time
 
 from groupwright.consumer._coordinator.inbox import Inbox
-from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke
+from groupwright.consumer._protocol.events import Assign, Closed, MaxPollExceeded, Revoke
 from groupwright.consumer._protocol.model import MemberIdentity
 
 
@@ -48,15 +48,15 @@ def test_an_event_stays_until_it_was_dealt_with() -> None:
 
 def test_an_event_can_be_taken_back_until_it_is_taken() -> None:
     inbox = Inbox()
-    inbox.put(PollExceeded("why"))
+    inbox.put(MaxPollExceeded("why"))
     inbox.put(revoke(1))
     inbox.put(revoke(2))
-    assert inbox.take() == PollExceeded("why")
+    assert inbox.take() == MaxPollExceeded("why")
 
     assert inbox.withdraw(1)
     assert not inbox.withdraw(1)
-    inbox.done(PollExceeded("another"))
-    assert inbox.take() == PollExceeded("why")
+    inbox.done(MaxPollExceeded("another"))
+    assert inbox.take() == MaxPollExceeded("why")
     inbox.done(inbox.events[0])
     assert inbox.take() == revoke(2)
     assert not inbox.withdraw(2)

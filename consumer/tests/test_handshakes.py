@@ -34,16 +34,16 @@ class Case:
 
     words: str
     trusted: bool = True
-    """Whether the client knows the authority of the broker's certificate."""
+    """True if the client knows the authority of the broker's certificate."""
     host: str = "127.0.0.1"
     expired: bool = False
-    """Whether the broker's certificate is."""
+    """True if the broker's certificate is."""
     client: str | None = None
     """Whose certificate the client has."""
     wanted: bool = False
-    """Whether the broker wants one."""
+    """True if the broker wants one."""
     client_trusted: bool = True
-    """Whether the broker knows its authority."""
+    """True if the broker knows its authority."""
 
 
 CASES = {

@@ -67,7 +67,7 @@ def test_a_commit_is_settled_afterwards(interrupted: Interrupted) -> None:
         pending.wait(0.001)
 
     for pending in _everywhere(interrupted, make=lambda: PendingCommit({}, 1e9, lambda: 0.0), use=wait):
-        _on_another_thread(lambda: pending.settle(CommitResult({}, "settled")))  # noqa: B023 - called at once
+        _on_another_thread(lambda: pending.complete(CommitResult({}, "settled")))  # noqa: B023 - called at once
         assert pending.ready
         assert pending.wait().message == "settled"
 

@@ -9,8 +9,9 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+import confluent_kafka
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, Message, TopicPartition
 
 from groupwright.consumer import ConsumerInterceptor
 from harness.patience import PATIENCE
@@ -141,6 +142,21 @@ def test_a_handler_that_raises_while_messages_stream_costs_none(scene: "Scene", 
     missing = set(range(20_000)) - set(seen)
     assert len(missing) <= raised  # one that was about to be returned, as with confluent-kafka
     assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize(("start", "first"), [(OFFSET_INVALID, 1), (OFFSET_BEGINNING, 0)])
+def test_a_discarded_batch_of_an_assignment_without_an_offset_is_fetched_again(
+    scene: "Scene", start: int, first: int
+) -> None:
+    """A handler raises in the first native call, so that the consumer has seen no offset yet."""
+    topic = scene.topic(messages=4)
+    consumer = scene.consumer(enable_auto_commit=False)
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+    consumer.assign([TopicPartition(topic, 0, start)])
+    discarded = confluent_kafka.Consumer.consume(consumer, 4 - first, PATIENCE)
+    consumer._prefetch.cut_short = True
+
+    assert scene.take(consumer, 4 - first) == offsets(discarded) == list(range(first, 4))
 
 
 def offsets(result: Message | list[Message] | None) -> list[int]:

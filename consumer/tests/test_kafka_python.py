@@ -66,6 +66,9 @@ CALLED = {
     "NetworkSelector.sleep": "(self, delay)",
     "NetworkSelector.wait_read": "(self, fileobj, timeout_at=None)",
     "NetworkSelector.wait_write": "(self, fileobj, timeout_at=None)",
+    "JoinGroupRequest.flexible_version_q": "(version)",
+    "StructField.compiled_encode_into": "(self, version, compact=False, tagged=False)",
+    "StructField.compiled_decode_from": "(self, version, compact=False, tagged=False, data_class=None)",
     "Future.failure": "(self, e)",
     "Future.success": "(self, value)",
     "Future.add_both": "(self, f, *args, **kwargs)",
@@ -106,13 +109,15 @@ def classes() -> dict[str, Any]:
     net = kafka_python.NetworkSelector()
     manager = kafka_python.KafkaConnectionManager(net, bootstrap_servers="127.0.0.1:1")
     found["ClusterMetadata"] = type(manager.cluster)
+    found["StructField"] = type(kafka_python.JoinGroupRequest._struct)
     manager.close()
     net.close()
     return found
 
 
-def test_an_application_that_takes_warnings_for_errors_imports_the_package() -> None:
-    program = [sys.executable, "-W", "error", "-c", "import groupwright.consumer"]
+def test_an_application_that_takes_warnings_for_errors_makes_a_consumer() -> None:
+    consumer = "from groupwright.consumer import Consumer; Consumer({'group.id': 'g'}).close()"
+    program = [sys.executable, "-W", "error", "-c", consumer]
 
     assert subprocess.run(program, capture_output=True, text=True, check=False).stderr == ""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupwright.consumer._membership.librdkafka_stats import complete
+from groupwright.consumer._membership.librdkafka_stats import with_group_state
 from groupwright.consumer._protocol.model import TopicPartitionKey
 from groupwright.consumer._protocol.transitions import State
 
@@ -46,7 +46,7 @@ def completed(
     read_uncommitted: bool = False,
 ) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
-        complete(text, state, owned, committed, prefetched, read_uncommitted=read_uncommitted)
+        with_group_state(text, state, owned, committed, prefetched, read_uncommitted=read_uncommitted)
     )
     return found
 

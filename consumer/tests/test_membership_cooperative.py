@@ -539,6 +539,22 @@ def test_who_commits_in_which_state(owner: "Player") -> None:
     assert not member.keeps_partitions
 
 
+def test_what_is_revoked_between_two_attempts_to_join_is_committed_at_once(newcomer: "Player") -> None:
+    """Commits waited for the end of the next round, when other members had begun before them."""
+    newcomer.join({"t": (0,), "u": (1, 2)}, topics=("t", "u"))
+    rebalance(newcomer)
+    newcomer.answer_join()
+    newcomer.subscribe("t")
+    newcomer.see()
+    assert newcomer.member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
+    newcomer.answer_sync(error=27)
+
+    assert newcomer.member.commit_identity() == MemberIdentity(2, "m-1", "range")  # inside on_revoke
+    assert revoked(newcomer) == {"u": (1, 2)}
+    assert next_join(newcomer) == "as 'm-1': t owns [('t', 0)] of generation 1"
+    assert newcomer.member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
+
+
 @pytest.mark.parametrize("error", [22, 25, 27, 82])
 def test_a_commits_answer_of_the_former_generation_does_not_touch_the_new_one(
     owner: "Player", error: int

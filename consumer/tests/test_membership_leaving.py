@@ -25,7 +25,7 @@ def leave(player: "Player") -> act.SendLeaveGroup:
 
 
 def closed(player: "Player") -> bool:
-    """Whether the member is out for good, and has said so."""
+    """True if the member is out for good, and has said so."""
     assert player.member.closed == any(isinstance(event, Closed) for event in player.inbox)
     return player.member.closed
 
@@ -57,7 +57,7 @@ def test_closing_waits_for_the_commits_before_it_ends(
     assert not player.asks(act.SendLeaveGroup)
     assert not closed(player)
 
-    player.feed(player.member.committed, commits.attempt)
+    player.feed(player.member.commits_ended, commits.attempt)
     if not static:
         player.answer_leave()
     assert closed(player)
@@ -70,7 +70,7 @@ def test_closing_outside_of_any_group_waits_for_the_commits_too(player: "Player"
     assert not closed(player)
     player.find()  # and meanwhile the coordinator is looked up for them
 
-    player.feed(player.member.committed, player.take(act.SendOffsetCommits).attempt)
+    player.feed(player.member.commits_ended, player.take(act.SendOffsetCommits).attempt)
     assert closed(player)
 
 

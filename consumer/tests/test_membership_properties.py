@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 
 from groupwright.assignors import Topic
 from groupwright.consumer._protocol import actions as act
-from groupwright.consumer._protocol.events import Assign, Closed, Event, PollExceeded, Revoke
+from groupwright.consumer._protocol.events import Assign, Closed, Event, MaxPollExceeded, Revoke
 from groupwright.consumer._protocol.model import MemberIdentity, MetadataResponse, keys
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.transitions import State, Step
@@ -82,7 +82,7 @@ class World(RuleBasedStateMachine):
         if isinstance(event, Assign | Revoke):
             self.check_event(event)
             self.under_way = event
-        elif isinstance(event, PollExceeded):
+        elif isinstance(event, MaxPollExceeded):
             self.feed(self.member.resume)
 
     @precondition(lambda self: self.under_way is not None)

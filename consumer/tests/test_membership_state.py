@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,26 +19,16 @@ from groupwright.consumer._protocol.transitions import (
     Node,
     State,
     Step,
-    diagram,
 )
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
 
-PAGE = Path(__file__).parents[2] / "docs" / "membership-states.md"
 MACHINES: tuple[type[Node], ...] = (State, Step, Lifecycle)
 AXES: dict[type[Node], str] = {State: "state", Step: "step", Lifecycle: "lifecycle"}
 ME = MemberIdentity(1, "m-1", "range")
 
 # --- The table ------------------------------------------------------------------------------------------
-
-
-def test_the_page_shows_the_table() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-
-    assert text.endswith(f"\n{diagram()}")
-    drawn = [line.strip() for line in text.splitlines() if " --> " in line and "[*]" not in line]
-    assert len(drawn) == sum(len(set(row.values())) for row in TRANSITIONS.values())
 
 
 def test_the_table_has_every_value_and_every_cause() -> None:

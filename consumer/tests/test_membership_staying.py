@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from groupwright.consumer._protocol import actions as act
-from groupwright.consumer._protocol.events import Assign, PollExceeded, Revoke
+from groupwright.consumer._protocol.events import Assign, MaxPollExceeded, Revoke
 from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, MetadataResponse
 from groupwright.consumer._protocol.transitions import State
 
@@ -313,7 +313,7 @@ def test_a_member_that_does_not_poll_leaves_and_joins_again_when_it_does(stable:
     leave = stable.take(act.SendLeaveGroup)
     assert (leave.identity.member_id, leave.reason) == ("m-1", "the application stopped polling")
     exceeded = stable.serve()
-    assert isinstance(exceeded, PollExceeded)
+    assert isinstance(exceeded, MaxPollExceeded)
     assert "did not poll for 30.0 s" in exceeded.message
     assert "max.poll.interval.ms (30000)" in exceeded.message
     event = stable.serve()
@@ -333,7 +333,7 @@ def test_a_static_member_that_does_not_poll_keeps_its_place(new_player: Callable
     silent(player, player.timing.max_poll_interval)
 
     assert not player.asks(act.SendLeaveGroup)
-    assert isinstance(player.serve(), PollExceeded)
+    assert isinstance(player.serve(), MaxPollExceeded)
     assert isinstance(player.serve(), Revoke)
 
 
@@ -365,7 +365,7 @@ def test_a_leader_whose_application_is_silent_gives_up_its_plan(stable: "Player"
     stable.serve()
     stable.answer_join(leads=True)
     silent(stable, stable.timing.max_poll_interval)
-    assert isinstance(stable.serve(), PollExceeded)
+    assert isinstance(stable.serve(), MaxPollExceeded)
     assert stable.asks(act.SendLeaveGroup)
 
     stable.feed(
@@ -411,7 +411,7 @@ def test_one_that_unsubscribed_and_does_not_poll_keeps_no_partitions(stable: "Pl
 
     assert stable.asks(act.SendLeaveGroup)
     events = [stable.serve(), stable.serve()]
-    assert isinstance(events[0], PollExceeded)
+    assert isinstance(events[0], MaxPollExceeded)
     assert isinstance(events[1], Revoke)
     assert events[1].lost
     stable.wait(60)
@@ -578,7 +578,7 @@ def test_a_revocation_that_waits_becomes_a_loss(stable: "Player") -> None:
     silent(stable, stable.timing.max_poll_interval)
 
     events = [stable.serve() for _ in range(2)]
-    assert isinstance(events[0], PollExceeded)
+    assert isinstance(events[0], MaxPollExceeded)
     assert isinstance(events[1], Revoke)
     assert events[1].lost
     assert not stable.inbox

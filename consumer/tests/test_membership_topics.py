@@ -305,7 +305,7 @@ def lacking(player: "Player") -> None:
 
     assert not player.asks(act.SendJoinGroup)
     assert player.looks == [act.FetchMetadata(("secret", "t", "u"))]
-    player.answer_look({"t": 1}, refused=frozenset({"secret"}))
+    player.answer_look({"t": 1}, unauthorized=frozenset({"secret"}))
 
 
 def test_a_member_joins_with_the_topics_that_are_available_and_reports_the_others(player: "Player") -> None:
@@ -321,7 +321,7 @@ def test_a_topic_that_becomes_available_is_joined_with(patient: "Player") -> Non
     lacking(patient)
     patient.settle({"t": (0,)})
     alive(patient, 1.0)
-    patient.answer_look({"t": 1}, refused=frozenset({"secret"}))
+    patient.answer_look({"t": 1}, unauthorized=frozenset({"secret"}))
     alive(patient, 0.9 * REFRESH)
     patient.answer_look({"t": 1, "secret": 1, "u": 1})
 
@@ -334,20 +334,20 @@ def test_one_that_lacks_a_topic_looks_again_before_it_joins_again(patient: "Play
     lacking(patient)
     patient.settle({"t": (0,)})
     alive(patient, 1.0)
-    patient.answer_look({"t": 1}, refused=frozenset({"secret"}))
+    patient.answer_look({"t": 1}, unauthorized=frozenset({"secret"}))
     alive(patient, 5.0)
     patient.beat()
     patient.answer_heartbeat(27)
 
     assert not patient.asks(act.SendJoinGroup)
-    patient.answer_look({"t": 1, "u": 1}, refused=frozenset({"secret"}))
+    patient.answer_look({"t": 1, "u": 1}, unauthorized=frozenset({"secret"}))
     assert joined_with(patient) == "t,u owns [('t', 0)] of generation 1"
 
 
 def test_a_topic_that_may_no_longer_be_seen_is_given_up_and_not_joined_with(patient: "Player") -> None:
     patient.join({"t": (0,), "u": (0,)}, topics=("t", "u"))
     alive(patient, 0.9 * REFRESH)
-    patient.answer_look({"t": 1}, refused=frozenset({"u"}))
+    patient.answer_look({"t": 1}, unauthorized=frozenset({"u"}))
     event = patient.serve()
 
     assert isinstance(event, Revoke)

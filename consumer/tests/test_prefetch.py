@@ -5,7 +5,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, KafkaError, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    KafkaError,
+    Message,
+    TopicPartition,
+)
 
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._membership.prefetch import BATCH_SIZE, PrefetchBuffer
@@ -243,14 +251,48 @@ def test_a_batch_that_a_signal_handler_made_the_native_call_discard_is_fetched_a
     for number in range(2):
         next_of(buffer, lambda *_: queue.consume(2, 0.0), 100.0 + number / 100)
         taken(buffer)
-    assert buffer.lost(queue.positions()) == []
+    assert buffer.seek_targets(queue.positions()) == []
 
     queue.consume(3, 0.0)  # of which nothing comes back
 
-    lost = buffer.lost(queue.positions())
+    lost = buffer.seek_targets(queue.positions())
     assert [(p.partition, p.offset) for p in lost] == [(0, 4), (1, 7)]
     sought = [TopicPartition("t", partition, OFFSET_INVALID) for partition in (0, 1)]
     assert [p.offset for p in buffer.positions(lambda: sought)] == [4, 7]
+
+
+def test_a_discarded_batch_of_a_partition_without_a_known_start_is_fetched_from_its_logical_one() -> None:
+    """As by an application that assigns by hand; the end is no offset to go back to."""
+    queue = Queue(*(message(5, partition) for partition in range(4)))
+    buffer = PrefetchBuffer()
+    logical = (OFFSET_INVALID, OFFSET_STORED, OFFSET_BEGINNING, OFFSET_END)
+    buffer.set_start_offsets(TopicPartition("t", *each) for each in enumerate(logical))
+    buffer.cut_short = True
+    queue.consume(4, 0.0)
+
+    assert [p.offset for p in buffer.positions(queue.positions)] == [OFFSET_INVALID] * 3 + [6]
+    lost = buffer.seek_targets(queue.positions())
+    assert [(p.partition, p.offset) for p in lost] == [
+        (0, OFFSET_STORED),
+        (1, OFFSET_STORED),
+        (2, OFFSET_BEGINNING),
+    ]
+
+
+def test_partitions_that_are_assigned_again_after_a_discarded_batch_go_on_where_they_were() -> None:
+    """Those with a message, a seek, neither of both, and nothing to know of."""
+    known, sought, unset, unknown = (TopicPartition("t", number) for number in range(4))
+    queue = Queue(message(3), message(4))
+    buffer = PrefetchBuffer()
+    buffer.set_start_offsets([known, TopicPartition("t", 1, 7), unset])
+    running(buffer, queue)
+    reached = [TopicPartition("t", 0, 5), sought, TopicPartition("t", 2, 9), TopicPartition("t", 3, 6)]
+
+    starts = buffer.restarts([known, sought, unset, unknown], reached)
+
+    assert [p.offset for p in starts] == [5, 7, OFFSET_STORED, 6]
+    nowhere = [TopicPartition("t", number) for number in range(4)]
+    assert [p.offset for p in buffer.positions(lambda: nowhere)] == [5, 7, OFFSET_INVALID, 6]
 
 
 def test_a_message_that_an_exception_left_unrecorded_is_not_fetched_again(
@@ -269,7 +311,7 @@ def test_a_message_that_an_exception_left_unrecorded_is_not_fetched_again(
 
     buffer.cut_short = True
 
-    assert buffer.lost(queue.positions()) == []
+    assert buffer.seek_targets(queue.positions()) == []
 
 
 def _interrupt(*_: object) -> None:
@@ -283,7 +325,7 @@ def test_what_is_put_back_was_not_lost() -> None:
     messages = taken(buffer, 2)
     buffer.put_back(messages)
 
-    assert buffer.lost(queue.positions()) == []
+    assert buffer.seek_targets(queue.positions()) == []
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -303,7 +345,9 @@ def test_what_a_batch_of_several_partitions_reached_is_known(seed: int) -> None:
     reached = {partition: offset for partition, offset in reached.items() if offset}
     buffer = PrefetchBuffer()
     buffer.gather([], len(batch), lambda *_: batch, 0.0)
-    lost = buffer.lost([TopicPartition("t", partition, offset + 1) for partition, offset in reached.items()])
+    lost = buffer.seek_targets(
+        [TopicPartition("t", partition, offset + 1) for partition, offset in reached.items()]
+    )
     assert {each.partition: each.offset for each in lost} == reached
 
 
@@ -320,7 +364,7 @@ def test_gaps_between_offsets_lose_nothing() -> None:
 
     queue.consume(2, 0.0)
 
-    assert [(p.partition, p.offset) for p in buffer.lost(queue.positions())] == [(0, 8), (1, 7)]
+    assert [(p.partition, p.offset) for p in buffer.seek_targets(queue.positions())] == [(0, 8), (1, 7)]
 
 
 # --- With a real broker ---------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from groupwright.consumer import Consumer
 from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
+from harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka]
 
@@ -95,8 +96,14 @@ def test_a_name_with_a_comma_and_an_equals_sign_gets_through_scram(kafka: LocalK
     kafka.admin().alter_user_scram_credentials([added])["b,o=b"].result(PATIENCE)
     config = kafka.secure_config(Listener.SASL_SSL, mechanism=SCRAM[0])
 
-    credentials = {"sasl.username": "b,o=b", "sasl.password": "secret-of-bob"}
-    assert consumed(poll_once({**config, **credentials})) == b"hello"
+    bob = {**config, "sasl.username": "b,o=b", "sasl.password": "secret-of-bob"}
+
+    def is_known() -> bool:
+        message = poll_once(bob)
+        return message is not None and message.error() is None
+
+    wait_until(is_known, "the broker to know the new user")
+    assert consumed(poll_once(bob)) == b"hello"
 
 
 def test_a_bearer_of_tokens_consumes_and_is_asked_once_for_both_connections(kafka: LocalKafka) -> None:

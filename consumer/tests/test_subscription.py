@@ -41,7 +41,7 @@ def test_a_name_that_was_joined_with_stays_unless_it_is_refused() -> None:
     selection = parse_subscription(["absent", "gone", "payments"])
 
     assert selection.among(EXISTING, ["gone", "payments", "other"]) == ("gone", "payments")
-    assert selection.among(replace(EXISTING, refused=frozenset({"payments"})), ["gone", "payments"]) == (
+    assert selection.among(replace(EXISTING, unauthorized=frozenset({"payments"})), ["gone", "payments"]) == (
         "gone",
     )
 
@@ -51,12 +51,12 @@ def test_what_is_ignored_is_selected_neither_by_expression_nor_by_name() -> None
     selection = parse_subscription(["^orders", "payments"], (re.compile("-eu$"), re.compile("^pay")))
 
     assert selection.among(EXISTING) == ("orders",)
-    assert selection.named == ()
+    assert selection.wanted_names == ()
     assert [selection.covers(topic) for topic in ("orders", "orders-eu", "payments")] == [True, False, False]
 
 
 def test_only_names_are_known_before_the_topics_are() -> None:
-    assert parse_subscription(["b", "a", "^c"]).named == ("a", "b")
+    assert parse_subscription(["b", "a", "^c"]).wanted_names == ("a", "b")
 
 
 @pytest.mark.parametrize(

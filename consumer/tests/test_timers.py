@@ -124,18 +124,18 @@ def test_haste_does_not_press_a_coordinator_that_is_slow() -> None:
 
 def test_one_look_up_is_under_way_at_a_time() -> None:
     lookup = CoordinatorLookup(TIMING, jitter=lambda: 0.5)
-    assert lookup.wanted
+    assert lookup.needs_lookup
     assert lookup.start(100.0)
-    assert not lookup.wanted
+    assert not lookup.needs_lookup
     assert not lookup.start(100.0)
 
     lookup.missing(100.0)
-    assert lookup.wanted
+    assert lookup.needs_lookup
     assert not lookup.start(100.09)
     assert lookup.start(100.1)
     lookup.found()
     assert lookup.known
-    assert not lookup.wanted
+    assert not lookup.needs_lookup
 
 
 def test_a_coordinator_that_is_lost_is_looked_up_at_once() -> None:

@@ -15,8 +15,8 @@ from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonit
 NOW = 1000.0
 
 
-def answer(topics: Mapping[str, int], *, refused: frozenset[str] = frozenset()) -> MetadataResponse:
-    return MetadataResponse({name: Topic(count) for name, count in topics.items()}, refused=refused)
+def answer(topics: Mapping[str, int], *, unauthorized: frozenset[str] = frozenset()) -> MetadataResponse:
+    return MetadataResponse({name: Topic(count) for name, count in topics.items()}, unauthorized=unauthorized)
 
 
 def leading(topics: Mapping[str, int], *, jitter: float = 0.5) -> TopicMonitor:
@@ -87,7 +87,7 @@ def test_a_topic_that_may_no_longer_be_seen_is_not_gone() -> None:
     watch = leading({"t": 2, "u": 4})
     for _ in range(3):
         assert watch.start(None, NOW)
-        watch.found(answer({"t": 2}, refused=frozenset({"u"})), NOW)
+        watch.found(answer({"t": 2}, unauthorized=frozenset({"u"})), NOW)
         assert watch.change() is None
 
 
@@ -178,7 +178,7 @@ def test_each_error_is_reported_once_until_it_has_passed() -> None:
 
     assert errors.found(selection, one) == [("u", 3)]
     assert errors.found(selection, one) == []
-    assert errors.found(selection, answer({"t": 1}, refused=frozenset({"u"}))) == [("u", 29)]
+    assert errors.found(selection, answer({"t": 1}, unauthorized=frozenset({"u"}))) == [("u", 29)]
     assert errors.found(selection, both) == []
     assert errors.found(selection, one) == [("u", 3)]
 
@@ -199,7 +199,7 @@ def test_the_same_subscription_again_repeats_no_error_and_another_in_between_doe
 def test_a_topic_that_may_no_longer_be_seen_is_reported_although_it_is_kept() -> None:
     errors, selection = TopicErrors(), parse_subscription(["t"])
 
-    assert errors.found(selection, answer({"t": 1}, refused=frozenset({"t"}))) == [("t", 29)]
+    assert errors.found(selection, answer({"t": 1}, unauthorized=frozenset({"t"}))) == [("t", 29)]
 
 
 def test_an_expression_is_reported_by_its_text_and_a_topic_that_had_matched_by_its_name() -> None:

@@ -174,7 +174,7 @@ def test_a_new_group_learns_what_its_messages_cost(scene: "Scene", caplog: pytes
     with ThreadPoolExecutor() as pool:
         list(pool.map(work, range(2)))
     assert is_learned.is_set(), [scene.member_of(each)._meter.times() for each in consumers]
-    assert caplog.text.count("the members rebalance to tell how long they take for messages") == 1
+    assert caplog.text.count("the members rebalance to send how long they take for messages") == 1
 
 
 def test_lag_decides_who_owns_what(scene: "Scene") -> None:
@@ -310,6 +310,43 @@ def test_in_a_rollout_loads_count_once_the_last_old_member_has_gone(scene: "Scen
     old.close()
     second.subscribe([topic])
     assert shares(scene, [first, second], 4) == [[0], [1, 2, 3]]
+
+
+def test_an_eager_group_keeps_its_assignment_within_the_tolerance(scene: "Scene") -> None:
+    """From scratch, partitions 2 and 3 would have one owner. The eager `sticky` makes the members eager."""
+    topic = scene.topic(partitions=4)
+    source = Switched(6, 5, 5, 4)
+    consumers = [
+        scene.consumer(
+            partition_assignment_strategy=[LoadAwareAssignor(weights=source), "sticky"],
+            load_check_interval_ms=0,
+        )
+        for _ in range(2)
+    ]
+    for consumer in consumers:
+        consumer.subscribe([topic])
+    assert shares(scene, consumers, 4) == [[0, 3], [1, 2]]
+    before = list(map(numbers, consumers))
+
+    def rejoin(*weights: float) -> list[list[int]]:
+        source.weights = weights
+        asked, generations = source.asked, list(map(generation, consumers))
+        consumers[1].enforce_rebalance("the test")
+        scene.poll_until(
+            lambda: (
+                source.asked > asked
+                and all(generation(each) > last for each, last in zip(consumers, generations, strict=True))
+            ),
+            *consumers,
+        )
+        shares(scene, consumers, 4)
+        return list(map(numbers, consumers))
+
+    def generation(consumer: Consumer) -> int:
+        return scene.member_of(consumer)._membership.identity.generation
+
+    assert rejoin(5, 5, 6, 4.3) == before
+    assert sorted(rejoin(2, 6, 3, 1)) == [[0, 2, 3], [1]], "partition 2 alone moves"
 
 
 class FailsChecks(LoadAwareAssignor):

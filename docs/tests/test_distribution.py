@@ -95,6 +95,7 @@ def test_links_work_on_a_package_page(metadata: email.message.Message) -> None:
 
     assert [link for link in links if not link.startswith("https://")] == []
     assert "CHANGELOG.md" in ours
+    assert f"]({base.replace('/blob/', '/raw/')}docs/demo.svg)" in page
     assert [link for link in ours if not (ROOT / link.partition("#")[0]).exists()] == []
 
 

@@ -6,7 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -45,13 +45,16 @@ while True:
 def kafka() -> Iterator[LocalKafka]:
     with LocalKafka(config={"group.min.session.timeout.ms": 1000}) as kafka:
         kafka.create_topic("orders", 6)
-        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
-        for number in range(20 * 6):
-            partition, offset = number % 6, number // 6
-            is_poison = ("orders", partition, offset) == POISON
-            producer.produce("orders", b"poison" if is_poison else b"x", partition=partition)
-        assert producer.flush(PATIENCE) == 0
         yield kafka
+
+
+def produce(kafka: LocalKafka, partitions: Iterable[int], values: Sequence[bytes]) -> None:
+    """Produce the values to each of the partitions."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for partition in partitions:
+        for value in values:
+            producer.produce("orders", value, partition=partition)
+    assert producer.flush(PATIENCE) == 0
 
 
 def start(kafka: LocalKafka, cleanup: ExitStack) -> None:
@@ -76,7 +79,7 @@ def start(kafka: LocalKafka, cleanup: ExitStack) -> None:
 
 
 def test_the_commands_lead_from_the_lag_to_the_message(
-    kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocks = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))
     commands = re.findall(r"^groupwright .*$", blocks, re.MULTILINE)
@@ -87,9 +90,16 @@ def test_the_commands_lead_from_the_lag_to_the_message(
         f"group.id=billing\nmax.poll.interval.ms={MAX_POLL_SECONDS * 1000}\n", encoding="utf-8"
     )
     output = tmp_path / "watch"
+    groups = "groupwright groups billing -o json"
+    _, poisoned, offset = POISON
+    produce(kafka, set(range(6)) - {poisoned}, [b"x"] * 20)
+    produce(kafka, [poisoned], [b"x"] * offset)
 
     with ExitStack() as cleanup:
         start(kafka, cleanup)
+        # Whichever member gets the message first must not keep the others' partitions waiting.
+        wait_until(lambda: '"lag": 0' in run(groups).stdout, "all is consumed")
+        produce(kafka, [poisoned], [b"poison", *[b"x"] * (20 - offset - 1)])
         with output.open("wb") as lines:
             program = [sys.executable, "-m", "groupwright.cli", *shlex.split(watch)[1:]]
             watching = subprocess.Popen(
@@ -113,6 +123,7 @@ def test_the_commands_lead_from_the_lag_to_the_message(
         wait_until(lambda: bool(re.search(one_lags, run(by_partition).stdout)), "one partition lags")
         assert "warning: max-poll-interval" in run(doctor, status=1).stdout
         assert re.search(r"^orders +3 +0 +10 +20 +10", run(show).stdout, re.MULTILINE)
+        assert message_read(kafka, capsys).endswith("b'poison'\n")
         refused = run(plan, status=6)
         assert re.search(r"^orders +3 +10 +11 +9 +planned", refused.stdout, re.MULTILINE)
 
@@ -120,9 +131,15 @@ def test_the_commands_lead_from_the_lag_to_the_message(
     assert re.search(r"^orders +3 +10 +11 +9 +done", run(execute).stdout, re.MULTILINE)
     with ExitStack() as cleanup:
         start(kafka, cleanup)
-        groups = "groupwright groups billing -o json"
         wait_until(lambda: '"lag": 0' in run(groups).stdout, "the lag is drained")
         assert "lag 0" in run(f"{after} --once").stdout
+
+
+def message_read(kafka: LocalKafka, capsys: pytest.CaptureFixture[str]) -> str:
+    """Run the page's program for the message of this test, and return its output."""
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(program.replace("localhost:9092", kafka.bootstrap_servers).replace("299", str(POISON[2])), {})  # noqa: S102 - the documentation's own code
+    return capsys.readouterr().out
 
 
 def run(command: str, status: int = 0) -> Result:

@@ -1,15 +1,21 @@
 """The documentation's site: it builds without a warning, and its pages agree with the code."""
 
 import ast
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from assignor_pictures import PAGE, drawn
+import assignor_pictures
+import demo_picture
+import membership_states
+import references
+from groupwright.consumer._protocol.transitions import TRANSITIONS
 from harness.patience import PATIENCE
 from site_pages import rewritten, site_files
 
@@ -18,6 +24,13 @@ SOURCES = ("assignors/src", "consumer/src", "core/src", "instrumentation/src")
 VARIABLE = "…"
 # Of `%` and of `str.format`.
 PLACEHOLDER = re.compile(r"%\.?\d*[sdrfg]|\{\w*(?:![rs])?(?::[^}]*)?\}")
+
+
+@pytest.mark.parametrize(
+    ("default", "shown"), [(0, "`0`"), (0.0, "`0.0`"), (False, ""), (None, ""), ([], "")], ids=repr
+)
+def test_the_reference_shows_each_default_but_those_of_flags(default: object, shown: str) -> None:
+    assert references._default(SimpleNamespace(default=default)) == shown
 
 
 @pytest.mark.slow
@@ -34,16 +47,27 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
 
     assert build.returncode == 0, build.stderr
     _check_pages(tmp_path)
+    _check_lists_and_tables(tmp_path)
     _check_api(tmp_path)
     _check_that_nothing_is_fetched(tmp_path)
 
 
 def _check_pages(site: Path) -> None:
-    """Check that each page and picture of the repository is in the site, and that the search knows them."""
+    """Check that each page and asset of the repository is in the site, and that the search knows them."""
     for path in map(Path, site_files()):
         folder = path.parent if path.name == "README.md" else path.with_suffix("")
         assert (site / (folder / "index.html" if path.suffix == ".md" else path)).is_file(), path
     assert "Eager and cooperative" in (site / "search" / "search_index.json").read_text(encoding="utf-8")
+
+
+def _check_lists_and_tables(site: Path) -> None:
+    """Check that none is shown as text, as MkDocs does with a list that has no blank line before it."""
+    paragraph = re.compile(r"<p>(?:(?!</p>).)*", re.DOTALL)
+    item = re.compile(r"^\s*(?:\d+\.|[-*|]|```)\s", re.MULTILINE)
+    for page in site.rglob("index.html"):
+        content = page.read_text(encoding="utf-8").partition("md-content")[2]
+        shown = [re.sub("<[^>]+>", "", found) for found in paragraph.findall(content)]
+        assert [text for text in shown if item.search(text)] == [], page
 
 
 def _check_api(site: Path) -> None:
@@ -62,7 +86,8 @@ def _check_api(site: Path) -> None:
 def _check_that_nothing_is_fetched(site: Path) -> None:
     """Check that pages and style sheets load nothing from other servers.
 
-    The theme's scripts fetch two things: facts about the repository, and the library for diagrams.
+    The theme's scripts fetch two things: facts about the repository, and a library for Mermaid's diagrams.
+    The pages use neither.
     """
     loaded = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
     for page in site.rglob("*.html"):
@@ -87,10 +112,47 @@ def test_links_to_folders_and_to_other_files_are_followed() -> None:
     )
 
 
-def test_the_pictures_of_the_assignors_are_up_to_date() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+def test_bars_in_code_of_tables_are_shown_without_their_escapes() -> None:
+    page = "| `a\\|b` | c\\|d |\n`e\\|f`\n```\n| `g\\|h` |\n```\n"
 
-    assert drawn(page) == page
+    assert rewritten(page, "page.md", set(), "https://host/it") == (
+        "| `a|b` | c\\|d |\n`e\\|f`\n```\n| `g\\|h` |\n```\n"
+    )
+
+
+def test_the_pictures_of_the_assignors_are_up_to_date() -> None:
+    page = assignor_pictures.PAGE.read_text(encoding="utf-8")
+
+    assert assignor_pictures.drawn(page) == page
+
+
+def test_the_states_of_a_membership_are_up_to_date() -> None:
+    page = membership_states.PAGE.read_text(encoding="utf-8")
+    made = dict(membership_states.outputs(page))
+
+    assert [path.name for path, text in made.items() if path.read_text(encoding="utf-8") != text] == []
+    rows = re.findall(r"^\| [A-Z_]+ \| .+ \| [A-Z_]+ \|$", page, re.MULTILINE)
+    assert len(rows) == sum(len(set(row.values())) for row in TRANSITIONS.values())
+
+
+def test_the_references_are_up_to_date() -> None:
+    pages = references.outputs()
+
+    assert [path.name for path, text in pages.items() if path.read_text(encoding="utf-8") != text] == []
+
+
+def test_the_picture_of_the_demo_is_drawn_from_its_recording() -> None:
+    """It is shown as an image, where neither scripts nor files of other servers are loaded."""
+    recording = json.loads(demo_picture.RECORDING.read_text(encoding="utf-8"))
+    picture = demo_picture.PICTURE.read_text(encoding="utf-8")
+
+    assert demo_picture.picture(recording) == picture
+    assert len(picture.encode()) < 200_000
+    messages = recording["summary"]["messages"]
+    texts = set(re.findall(r"<text [^>]*>([^<]*)</text>", picture))
+    assert f"{messages['produced']:,} messages: 0 lost, {messages['duplicates']} consumed twice" in texts
+    assert {step["step"] for step in recording["summary"]["changes"]} <= texts
+    assert not re.search(r"<script|url\(|href", picture)
 
 
 def test_each_quoted_message_is_in_the_sources() -> None:

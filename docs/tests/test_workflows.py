@@ -103,17 +103,49 @@ def test_the_table_has_the_bounds_of_the_dependencies(name: str) -> None:
     assert f"\n{name}=={high} \\\n" in (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
 
 
-def test_a_release_is_checked_before_it_is_built() -> None:
-    wrong = subprocess.run(
-        [sys.executable, ROOT / ".ci" / "release-check", "v0.0.0"],
+def release_check(tag: str, root: Path) -> list[str]:
+    """Return the problems that keep a tag from being released."""
+    check = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "release-check", tag, root],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,
     )
+    assert bool(check.stderr) == bool(check.returncode)
+    return check.stderr.splitlines()
 
-    assert wrong.returncode == 1
-    assert f"The tag is v0.0.0, and pyproject.toml has the version {PROJECT['version']}" in wrong.stderr
+
+def test_a_release_is_refused_until_version_changelog_chart_and_pages_are_ready(tmp_path: Path) -> None:
+    files = ("pyproject.toml", "CHANGELOG.md", "README.md", "docs/start.md", "charts/groupwright/Chart.yaml")
+    for name in files:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## [Unreleased]\n\n- A change.\n", encoding="utf-8"
+    )
+    for page in ("README.md", "docs/start.md"):
+        (tmp_path / page).write_text("No version is on the package index yet.\n", encoding="utf-8")
+
+    version = PROJECT["version"]
+    problems = release_check("v0.0.0", tmp_path)
+    assert [problem.partition(":")[0] for problem in problems] == [
+        f"The tag is v0.0.0, and pyproject.toml has the version {version}",
+        f"CHANGELOG.md has no section '## [{version}] - YYYY-MM-DD'",
+        "CHANGELOG.md has changes under [Unreleased]",
+        "README.md still says 'No version is on the package index yet'",
+        "docs/start.md still says 'No version is on the package index yet'",
+    ]
+
+    released = f"# Changelog\n\n## [Unreleased]\n\n## [{version}] - 2026-12-01\n\n- A change.\n"
+    (tmp_path / "CHANGELOG.md").write_text(released, encoding="utf-8")
+    for page in ("README.md", "docs/start.md"):
+        (tmp_path / page).write_text("pip install groupwright\n", encoding="utf-8")
+    assert release_check(f"v{version}", tmp_path) == []
+
+
+def test_a_release_is_checked_before_it_is_built() -> None:
     build = WORKFLOWS["release"]["jobs"]["build"]["steps"]
     runs = [step["run"] for step in build if "run" in step]
     assert runs[0].startswith("make release-check TAG=")

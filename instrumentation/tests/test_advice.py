@@ -125,10 +125,11 @@ def test_objects_as_strategies_go_by_their_names() -> None:
     class Own:
         name = "own"
 
-    assert rules(on_configuration({**GOOD, "partition.assignment.strategy": [Own()]})) == [
+    (finding,) = on_configuration({**GOOD, "partition.assignment.strategy": [Own()]})
+    assert (finding.rule, finding.evidence) == (
         "not-in-librdkafka",
-        "eager-strategy",
-    ]
+        "partition.assignment.strategy has own",
+    )
 
 
 def test_no_advice_on_the_session_exceeds_what_the_broker_and_the_consumer_accept() -> None:
@@ -239,6 +240,8 @@ def test_a_member_that_flaps_is_warned_of() -> None:
 def test_a_callback_that_takes_longer_than_a_heartbeat_is_warned_of() -> None:
     advice = RunningAdvice(3.0, 300.0)
     assert advice.on_callback("revoke", 3.0, 0.0) == []
+    (finding,) = RunningAdvice(3.0, 300.0).on_callback("lost", 4.25, 1.0)
+    assert "without a commit" in finding.change
     (finding,) = advice.on_callback("revoke", 4.25, 1.0)
     assert "on_revoke took 4.2 s, and heartbeat.interval.ms is 3000" in finding.evidence
     assert advice.on_callback("revoke", 4.25, WINDOW) == []
@@ -249,6 +252,8 @@ def test_processing_that_nears_the_limit_is_warned_of() -> None:
     advice = RunningAdvice(3.0, 300.0)
     assert advice.on_poll_age(150.0, 0.0) == []
     assert rules(advice.on_poll_age(151.0, 0.0)) == ["max-poll-interval"]
+    (finding,) = RunningAdvice(3.0, 60_000.0).on_poll_age(40_000.0, 0.0)
+    assert finding.change == "Process fewer messages between polls"  # three times that is not allowed
 
 
 def test_warnings_are_logged_and_counted_at_the_start_and_at_run_time(

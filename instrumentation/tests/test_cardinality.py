@@ -33,6 +33,9 @@ PER_LEADER = 4
 PER_LEADER_BY_WEIGHT = 7
 """Those that come with weights: the peak, its bound, load checks by outcome, their moves."""
 
+PER_ASSIGNOR = 20
+"""Rebalances by outcome, and the histogram of their durations."""
+
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
@@ -111,6 +114,18 @@ def test_a_leader_has_as_many_series_however_many_members_it_leads(
         assert count(registry) - followed == PER_LEADER + PER_LEADER_BY_WEIGHT
 
     assert f"**{PER_LEADER}** more, and **{PER_LEADER_BY_WEIGHT}** more" in " ".join(README.split())
+
+
+def test_each_further_assignor_has_series_of_its_own(new_consumer: Callable[..., Any]) -> None:
+    series = []
+    for strategies in ("range", "range,my-own"):
+        registry = CollectorRegistry()
+        consumer = new_consumer(settings={"partition.assignment.strategy": strategies})
+        instrument(consumer, registry)
+        series.append(count(registry))
+
+    assert series[1] - series[0] == PER_ASSIGNOR
+    assert f"adds **{PER_ASSIGNOR}**" in README
 
 
 def busy(

@@ -1,5 +1,6 @@
 """`create_instrumented`: the client keeps its type, is not kept alive; non-clients are refused. No broker."""
 
+import contextlib
 import gc
 import weakref
 from collections.abc import Callable
@@ -35,7 +36,7 @@ class Own(confluent_kafka.Consumer):
 
 @pytest.mark.parametrize("kind", [confluent_kafka.Consumer, DeserializingConsumer, Own])
 def test_a_consumer_stays_what_it_is(kind: Any, registry: CollectorRegistry, value: Value) -> None:
-    with create_instrumented(kind, NOWHERE, registry=registry, advise=False) as consumer:
+    with contextlib.closing(create_instrumented(kind, NOWHERE, registry=registry, advise=False)) as consumer:
         assert isinstance(consumer, kind)
         assert type(consumer).__name__ == kind.__name__
         observable: ObservableConsumer = consumer
@@ -51,7 +52,7 @@ def test_a_consumer_stays_what_it_is(kind: Any, registry: CollectorRegistry, val
 
 
 def test_methods_of_a_class_derived_from_it_are_called(registry: CollectorRegistry) -> None:
-    with create_instrumented(Own, NOWHERE, registry=registry, advise=False) as consumer:
+    with contextlib.closing(create_instrumented(Own, NOWHERE, registry=registry, advise=False)) as consumer:
         consumer.poll(0)
         assert consumer.polls == 1
     assert consumer.closed
@@ -68,8 +69,8 @@ def test_methods_of_a_class_derived_from_it_are_called(registry: CollectorRegist
 def test_the_kind_of_its_rebalances_is_told_from_the_start(
     changes: dict[str, str], kind: str, registry: CollectorRegistry, value: Value
 ) -> None:
-    with create_instrumented(
-        confluent_kafka.Consumer, {**NOWHERE, **changes}, registry=registry, advise=False
+    with contextlib.closing(
+        create_instrumented(confluent_kafka.Consumer, {**NOWHERE, **changes}, registry=registry, advise=False)
     ):
         assert value("groupwright_consumer_info", client="librdkafka", kind=kind) == 1
 
@@ -91,7 +92,9 @@ def test_neither_the_configuration_is_changed_nor_the_consumer_kept_alive(
 
 
 def test_a_commit_that_fails_is_counted_and_raised_as_ever(registry: CollectorRegistry, value: Value) -> None:
-    with create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False) as consumer:
+    with contextlib.closing(
+        create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False)
+    ) as consumer:
         with pytest.raises(KafkaException, match=r"_NO_OFFSET|No offset stored"):
             consumer.commit(asynchronous=False)
 
@@ -107,7 +110,7 @@ def test_what_librdkafka_refuses_is_refused_as_ever(registry: CollectorRegistry)
 
 @pytest.mark.parametrize("kind", [dict, confluent_kafka.Message, print])
 def test_what_is_no_client_is_refused_in_words(kind: Any, registry: CollectorRegistry) -> None:
-    with pytest.raises(TypeError, match=r"is no client class of confluent-kafka\. Pass a class"):
+    with pytest.raises(TypeError, match=r"is not a client class of confluent-kafka\. Pass a class"):
         create_instrumented(kind, NOWHERE, registry=registry)
 
 
@@ -135,7 +138,9 @@ def test_a_client_is_made_all_the_same_where_the_registry_clashes_and_the_log_sa
 def test_a_second_look_at_a_consumer_returns_what_can_be_removed(
     registry: CollectorRegistry, value: Value
 ) -> None:
-    with create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False) as consumer:
+    with contextlib.closing(
+        create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False)
+    ) as consumer:
         observable: Any = consumer
         instrument(observable, registry).remove()
 
@@ -147,7 +152,7 @@ def test_a_configuration_that_causes_rebalances_is_warned_of_at_the_start(
     registry: CollectorRegistry, value: Value, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = {**NOWHERE, "session.timeout.ms": 6000, "heartbeat.interval.ms": 3000}
-    with create_instrumented(confluent_kafka.Consumer, config, registry=registry):
+    with contextlib.closing(create_instrumented(confluent_kafka.Consumer, config, registry=registry)):
         assert value("groupwright_warnings_total", rule="session-timeout") == 1
     (logged,) = caplog.records
     assert "less than three times heartbeat.interval.ms, which is 3000" in logged.getMessage()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, PartitionStatistics
-from groupwright.instrumentation._tracking.lag_tracker import SETTLE, LagTracker
+from groupwright.instrumentation._tracking.lag_tracker import FETCH_SETTLE, LagTracker
 
 P = ("orders", 0)
 NONE = -1001
@@ -22,11 +22,11 @@ class Statistics:
         self.paused: set[tuple[str, int]] = set()
         self.asked: list[tuple[str, int]] = []
 
-    def take(self, after: float = SETTLE, **fields: Any) -> int | None:
+    def take(self, after: float = FETCH_SETTLE, **fields: Any) -> int | None:
         """Return the lag at statistics that are taken `after` seconds from the last ones."""
         usual = {
             "position": NONE, "fetch_position": 20, "committed": NONE, "received": 0, "log_start": 5,
-            "high_watermark": 20, "last_stable": 20,
+            "high_watermark": 20, "last_stable_offset": 20,
         }  # fmt: skip
         self.now += after
         partition = PartitionStatistics(**{**usual, **fields})
@@ -44,7 +44,7 @@ def test_the_position_is_that_after_the_last_message() -> None:
 def test_the_end_is_that_to_which_the_consumer_reads(isolation: str, lag: int) -> None:
     statistics = Statistics(**{"isolation.level": isolation})
 
-    assert statistics.take(position=8, last_stable=18) == lag
+    assert statistics.take(position=8, last_stable_offset=18) == lag
 
 
 def test_an_end_below_the_position_is_that_of_an_earlier_assignment() -> None:
@@ -79,15 +79,15 @@ def test_before_the_first_message_the_position_is_where_the_partition_starts(
         statistics.given[P] = given
 
     assert statistics.take(**fields) is None, "log end and fetch position may be old"
-    assert statistics.take(SETTLE, **fields) == lag
+    assert statistics.take(FETCH_SETTLE, **fields) == lag
 
 
 def test_a_group_that_starts_at_the_end_has_no_known_position_once_messages_wait() -> None:
     statistics = Statistics()
     statistics.take()
 
-    assert statistics.take(received=3, fetch_position=23, high_watermark=23, last_stable=23) is None
-    assert statistics.take(position=21, high_watermark=23, last_stable=23) == 2
+    assert statistics.take(received=3, fetch_position=23, high_watermark=23, last_stable_offset=23) is None
+    assert statistics.take(position=21, high_watermark=23, last_stable_offset=23) == 2
 
 
 def test_a_start_is_kept_while_nothing_is_consumed() -> None:
@@ -96,7 +96,7 @@ def test_a_start_is_kept_while_nothing_is_consumed() -> None:
     statistics.take(committed=12)
     statistics.take(committed=12)
 
-    assert statistics.take(committed=15, received=9, fetch_position=21, last_stable=21) == 9
+    assert statistics.take(committed=15, received=9, fetch_position=21, last_stable_offset=21) == 9
 
 
 def test_a_partition_that_was_regained_does_not_continue_at_its_old_start() -> None:
@@ -142,7 +142,7 @@ def test_a_paused_partition_lags_behind_the_end_that_was_looked_up() -> None:
     assert statistics.take(0.2, position=8) == 22, "librdkafka may not have fetched yet"
     assert statistics.asked == []
     statistics.tracker.set_ends({P: 99})
-    assert statistics.take(0.2, position=10, high_watermark=30, last_stable=30) == 20
+    assert statistics.take(0.2, position=10, high_watermark=30, last_stable_offset=30) == 20
 
 
 def test_a_resumed_partition_at_its_end_has_the_end_of_a_new_fetch() -> None:
@@ -152,14 +152,14 @@ def test_a_resumed_partition_at_its_end_has_the_end_of_a_new_fetch() -> None:
     statistics.paused.clear()
 
     assert statistics.take(0.2, position=20) is None
-    assert statistics.take(position=20, last_stable=25) == 5
+    assert statistics.take(position=20, last_stable_offset=25) == 5
 
 
 def test_a_partition_that_is_paused_before_it_was_fetched_lags_from_its_start() -> None:
     statistics = Statistics()
     statistics.given[P] = 4
     statistics.paused.add(P)
-    assert statistics.take(log_start=NONE, high_watermark=NONE, last_stable=NONE) is None
+    assert statistics.take(log_start=NONE, high_watermark=NONE, last_stable_offset=NONE) is None
     statistics.tracker.set_ends({P: 30})
 
     assert statistics.tracker.lag == {P: 26}

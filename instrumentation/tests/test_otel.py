@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from opentelemetry.metrics import Histogram as HistogramInstrument
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import Histogram, InMemoryMetricReader, Sum
+from opentelemetry.sdk.metrics.export import ExponentialHistogram, Histogram, InMemoryMetricReader, Sum
+from opentelemetry.sdk.metrics.view import ExponentialBucketHistogramAggregation, View
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -53,6 +55,25 @@ def test_a_second_export_to_a_provider_counts_nothing_twice(
 
     [point] = points(reader)["groupwright_commit_duration"].data.data_points
     assert point.count == 1
+
+
+def test_a_view_makes_native_histograms_of_the_durations(
+    registry: CollectorRegistry, new_consumer: Callable[..., Any]
+) -> None:
+    reader = InMemoryMetricReader()
+    view = View(
+        instrument_type=HistogramInstrument,
+        meter_name=otel.SCOPE,
+        aggregation=ExponentialBucketHistogramAggregation(),
+    )
+    export_metrics(registry, MeterProvider([reader], views=[view]))
+
+    instrument(new_consumer(), registry).commit_ended(0.1, None)
+
+    duration = points(reader)["groupwright_commit_duration"]
+    assert isinstance(duration.data, ExponentialHistogram)
+    [point] = duration.data.data_points
+    assert (point.count, point.sum, sum(point.positive.bucket_counts)) == (1, 0.1, 1)
 
 
 def test_instruments_have_the_values_that_prometheus_scrapes(

@@ -1,9 +1,10 @@
-"""Gauges of processes that fork."""
+"""Gauges of processes that fork, exit while they write, or are killed."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+from groupwright.instrumentation._metrics import multiprocess
 from harness.patience import PATIENCE
 
 FORK = """
@@ -27,6 +28,47 @@ if child == 0:
 os.waitpid(child, 0)
 print(len(list(folder.glob("*.db"))), flush=True)
 """
+
+EXIT = """
+import atexit, pathlib, sys, threading
+from groupwright.instrumentation._metrics import multiprocess
+from groupwright.instrumentation._tracking.publisher import Publisher
+
+class Gauges:
+    begun, late, written = threading.Event(), threading.Event(), threading.Event()
+    def publish(self, folder, number):
+        self.begun.set()
+        self.late.wait(0.5)
+        multiprocess.write(folder, number, {}, 0.0)
+        self.written.set()
+
+gauges = Gauges()
+
+@atexit.register  # before the publisher's own, so that it is called after it
+def end():
+    gauges.late.set()
+    assert gauges.written.wait(30)
+
+Publisher(gauges, pathlib.Path(sys.argv[1])).start()
+assert gauges.begun.wait(30)
+"""
+
+
+def test_a_write_at_the_exit_leaves_no_gauges(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", EXIT, str(tmp_path)], timeout=PATIENCE, check=True)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_temporary_file_of_a_killed_process_is_removed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    (tmp_path / f"gauge_livemax_{ended.pid}-groupwright-0.writing").touch()
+    multiprocess.write(tmp_path, 0, {}, 0.0)
+
+    multiprocess.remove_dead(tmp_path)
+
+    assert {path.suffix for path in tmp_path.iterdir()} == {".db"}
 
 
 def test_the_exit_of_a_forked_process_keeps_the_gauges_of_its_parent(tmp_path: Path) -> None:

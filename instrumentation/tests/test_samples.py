@@ -295,7 +295,7 @@ def test_a_closed_or_fenced_consumer_is_no_member(
     assert value("groupwright_consumer_info", **info) is None
 
 
-def test_counters_of_known_labels_are_at_0_from_the_start(
+def test_series_of_known_labels_are_at_0_from_the_start(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
     instrument(new_consumer(settings={"partition.assignment.strategy": "range,my-own"}), registry)
@@ -303,5 +303,7 @@ def test_counters_of_known_labels_are_at_0_from_the_start(
     for protocol in ("", "range", "my-own"):
         for outcome in ("completed", "lost", "failed"):
             assert value("groupwright_rebalances_total", protocol=protocol, outcome=outcome) == 0
+    for protocol in ("range", "my-own"):
+        assert value("groupwright_rebalance_duration_seconds_bucket", protocol=protocol, le="+Inf") == 0
     for rule in ("storm", "flapping", "slow-callback", "max-poll-interval"):
         assert value("groupwright_warnings_total", rule=rule) == 0

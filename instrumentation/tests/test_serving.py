@@ -1,6 +1,7 @@
 """Serving by prometheus-client: files, WSGI and ASGI, exemplars, several processes."""
 
 import asyncio
+import inspect
 import os
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 from prometheus_client import (
     CollectorRegistry,
+    Histogram,
     make_asgi_app,
     make_wsgi_app,
     write_to_textfile,
 )
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from groupwright.consumer import Rebalance
@@ -140,3 +143,19 @@ print(generate_latest(registry).decode())
     assert f'groupwright_rebalances_total{{{labels},outcome="completed",protocol="range"}} 2.0' in text
     assert f'groupwright_rebalance_duration_seconds_count{{{labels},protocol="range"}} 2.0' in text
     assert "groupwright_partitions_owned" not in text
+
+
+def test_prometheus_client_neither_records_native_histograms_nor_serves_them() -> None:
+    """Once it does, the durations should be native histograms, and the README's section on them changes.
+
+    It has samples of them for OpenMetrics 2.0 alone, which no Prometheus requests: Prometheus takes native
+    histograms in protobuf (prometheus/client_python, pull request 1104).
+    """
+    wanted = (
+        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.5"
+    )
+
+    _, served = choose_encoder(f"{wanted},application/openmetrics-text;version=1.0.0;q=0.4")
+
+    assert served.startswith("application/openmetrics-text")
+    assert [name for name in inspect.signature(Histogram).parameters if "native" in name] == []

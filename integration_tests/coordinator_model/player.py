@@ -135,7 +135,7 @@ class Player:
         self._pace = pace
         self._guard_before = GUARD * pace
         self.raced = False
-        """Whether the play ended early, because two timers ended at the same time."""
+        """True if the play ended early, because two timers ended at the same time."""
         self.slowest = 0.0
         """Longest time in seconds that an answer took which the model had given at once."""
         self.played = 0
@@ -165,7 +165,7 @@ class Player:
 
     @property
     def late(self) -> bool:
-        """Whether answers were so late that timers may have ended in another order than in the model."""
+        """True if answers were so late that timers may have ended in another order than in the model."""
         return self.slowest > GUARD * self._pace
 
     # --- Time

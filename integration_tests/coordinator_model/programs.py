@@ -67,7 +67,7 @@ class Join:
     session_ms: int | None = None
     """In place of the actor's, for this request."""
     only_if_idle: bool = True
-    """Whether the step is left out while another request of the actor is parked."""
+    """True if the step is left out while another request of the actor is parked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Leave:
     actors: tuple[int, ...]
     member_id: MemberId = MemberId.OWN
     by_instance: bool = True
-    """Whether static members name their instance."""
+    """True if static members name their instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Commit:
     member_id: MemberId = MemberId.OWN
     generation: Generation = Generation.OWN
     too_large: bool = False
-    """Whether one of the offsets has too much metadata."""
+    """True if one of the offsets has too much metadata."""
     version: int = 9
 
 

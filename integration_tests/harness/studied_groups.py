@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from groupwright.cli._assignors import ASSIGNOR_NAMES
+from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES
 from groupwright.cli._study.files import study_of
 from groupwright.cli._study.model import StudiedGroup
 
@@ -44,6 +44,18 @@ _RACK = st.sampled_from([None, "x", "y"])
 def any_study(draw: st.DrawFn) -> StudiedGroup:
     """Return any group that a file may hold, also one that contradicts itself."""
     has_assignment = draw(st.booleans())
+    taken: set[tuple[str, int]] = set()
+
+    def assigned() -> dict[str, list[int]]:
+        """Draw partitions that no other member has: files with two owners are refused."""
+        drawn: dict[str, list[int]] = draw(_PARTITIONS)
+        free = {
+            topic: [number for number in numbers if (topic, number) not in taken]
+            for topic, numbers in drawn.items()
+        }
+        taken.update((topic, number) for topic, numbers in free.items() for number in numbers)
+        return free
+
     members = [
         {
             "id": f"m{number}",
@@ -54,7 +66,7 @@ def any_study(draw: st.DrawFn) -> StudiedGroup:
             "owned": draw(_PARTITIONS),
             "target": draw(st.none() | _PARTITIONS),
             "capacity": draw(st.sampled_from([1, 2.5])),
-            **({"assigned": draw(_PARTITIONS)} if has_assignment else {}),
+            **({"assigned": assigned()} if has_assignment else {}),
         }
         for number in range(draw(st.integers(0, 4)))
     ]

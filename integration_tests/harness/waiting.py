@@ -11,12 +11,25 @@ from harness.patience import PATIENCE
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
     """Wait until `condition` holds; fail with `what` after the timeout."""
-    deadline = time.monotonic() + PATIENCE
-    pause = threading.Event()
+    if not holds_within(condition, PATIENCE):
+        pytest.fail(f"{what}: not within {PATIENCE:.0f} s")
+
+
+def holds_within(condition: Callable[[], bool], seconds: float, pause: float = 0.02) -> bool:
+    """Wait until `condition` holds, for `seconds` at most, and return whether it does.
+
+    Args:
+        condition: The condition.
+        seconds: The longest time to wait.
+        pause: Seconds between two calls of the condition.
+    """
+    deadline = time.monotonic() + seconds
+    waiting = threading.Event()
     while not condition():
         if time.monotonic() > deadline:
-            pytest.fail(f"{what}: not within {PATIENCE:.0f} s")
-        pause.wait(0.02)
+            return False
+        waiting.wait(pause)
+    return True
 
 
 def stays_so(condition: Callable[[], bool], seconds: float, what: str) -> None:

@@ -131,7 +131,7 @@ class WireMember:
 
     @property
     def leads(self) -> bool:
-        """Whether the member leads its generation."""
+        """True if the member leads its generation."""
         return self.leader == self.id
 
     # --- Joining

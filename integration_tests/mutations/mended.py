@@ -52,6 +52,15 @@ MENDED = (
         in_fuzzing=True,
     ),
     Mutation(
+        "the group assigns without the commits that are under way",
+        f"{CONSUMER}/_membership/event_server.py::EventServer._commit_replaced",
+        "_._.update(_._.offsets_under_way())",
+        "",
+        f"{_BOTH}[by_hand_and_a_commit_under_way_when_the_group_assigns]",
+        "by_hand_and_a_commit_under_way_when_the_group_assigns",
+        story="a-commit-under-way-when-the-group-assigns",
+    ),
+    Mutation(
         "messages of partitions assigned by hand are not committed when the group assigns",
         f"{CONSUMER}/_membership/event_server.py::EventServer._may_take",
         "self._commit_replaced(...)",
@@ -92,6 +101,7 @@ MENDED = (
         "_words(_, _1)",
         "_1",
         f"{_TESTS}/test_commits_kafka.py::test_a_synchronous_commit_is_stored_when_it_returns",
+        outside_simulation="words of an error",
     ),
     Mutation(
         "on_commit is not called for an asynchronous commit of nothing",
@@ -117,10 +127,11 @@ MENDED = (
         "with self._lock: ...",
         "",
         f"{_TESTS}/test_auto_commit.py::test_the_end_may_come_between_a_threads_making_and_its_start",
+        outside_simulation="between two bytecodes",
     ),
     Mutation(
         "a commit while the assignment is lost says that there is nothing to commit",
-        f"{CONSUMER}/_membership/committer.py::Committer.commit",
+        f"{CONSUMER}/_membership/committer.py::Committer._to_commit",
         "_._.lost",
         "False",
         f"{_BOTH}[the_codes_of_commits_after_max_poll_interval]",
@@ -153,6 +164,7 @@ MENDED = (
         f"{_BOTH}[on_commit_of_the_last_automatic_commit_comes_after_on_revoke]",
         "on_commit_of_the_last_automatic_commit_comes_after_on_revoke",
         in_fuzzing=True,
+        outside_simulation="the order of callbacks alone",
     ),
     Mutation(
         "offsets that are committed already are left out of the last commit",
@@ -162,6 +174,7 @@ MENDED = (
         f"{_TESTS}/test_offset_tracker.py::test_going_back_is_pending_at_the_end_alone",
         "what_is_committed_already_is_committed_by_the_last_commit",
         in_fuzzing=True,
+        outside_simulation="the arguments of on_commit alone",
     ),
     Mutation(
         "a member that was in no generation yet may not commit",
@@ -194,6 +207,7 @@ MENDED = (
         f"{_BOTH}[an_offset_of_an_unassigned_partition_is_not_stored]",
         "an_offset_of_an_unassigned_partition_is_not_stored",
         in_fuzzing=True,
+        outside_simulation="the code of an error alone",
     ),
     Mutation(
         "a commit of something other than a list raises no TypeError",
@@ -201,6 +215,7 @@ MENDED = (
         "if not isinstance(_, list): ...",
         "if False: ...",
         f"{_TESTS}/test_offset_tracker.py::test_what_is_no_list_of_partitions_is_refused",
+        outside_simulation="arguments of a wrong type",
     ),
     # --- Positions and messages ---
     Mutation(
@@ -240,6 +255,7 @@ MENDED = (
         "_1.extend(_2(next(iter(_3)), next(iter(_4))))",
         f"{_TESTS}/test_interrupted_kafka.py::test_no_message_is_lost[poll-at-once-fast-]",
         "a_handler_that_raises_while_messages_flow",
+        outside_simulation="between two bytecodes",
     ),
     Mutation(
         "an exception of a signal handler loses what consume() has gathered",
@@ -267,10 +283,11 @@ MENDED = (
     Mutation(
         "a topic that the leader may not see stops the whole group",
         f"{CONSUMER}/_coordinator/leader.py::Leader._fetch_topics",
-        "if _1.refused: ...",
-        'if _1.refused:\n    raise RequestRefusedError(29, "a topic is refused")\n    ...',
+        "if _1.unauthorized: ...",
+        'if _1.unauthorized:\n    raise RequestRefusedError(29, "a topic is refused")\n    ...',
         f"{_TESTS}/test_driver.py::test_a_leader_plans_what_it_may_see_and_warns_of_the_rest",
         "two_members_of_whom_one_may_not_read_a_topic",
+        outside_simulation="no authorization",
     ),
     Mutation(
         "a member is assigned partitions of a topic that it may not see",
@@ -280,6 +297,7 @@ MENDED = (
         f"{_TESTS}/test_membership_topics.py"
         "::test_a_member_joins_with_the_topics_that_are_available_and_reports_the_others",
         "a_topic_that_one_of_two_members_may_not_see",
+        outside_simulation="no authorization",
     ),
     Mutation(
         "a member that alone subscribes to a topic is not assigned it when it is created",
@@ -294,9 +312,8 @@ MENDED = (
         f"{CONSUMER}/_membership/event_server.py::EventServer.holds_until_revoked",
         "return _ and _",
         "return False",
-        f"{_BOTH}[nothing_comes_after_unsubscribe]",
-        "nothing_comes_after_unsubscribe",
-        in_fuzzing=True,
+        f"{_TESTS}/test_assignment_applier.py"
+        "::test_no_message_is_returned_before_a_busy_network_thread_has_revoked",
     ),
     Mutation(
         "a short timeout of close skips on_revoke",
@@ -332,6 +349,7 @@ MENDED = (
         "from confluent_kafka import KafkaException\nraise KafkaException(_1)",
         f"{_TESTS}/test_consumer.py::test_an_error_of_the_group_is_handed_out_once_as_a_message",
         "a_session_timeout_that_the_broker_refuses_is_an_error_message",
+        outside_simulation="no configuration that brokers refuse",
     ),
     Mutation(
         "after an outage a connection is retried only after seconds",
@@ -340,6 +358,7 @@ MENDED = (
         '_1.get("reconnect_backoff_max_ms", _2)',
         f"{_TESTS}/test_kafka_python.py::test_a_failed_connection_waits_longer_up_to_its_limit",
         "a_cut_is_over_when_the_network_is_back",
+        outside_simulation="sockets are simulated",
     ),
     Mutation(
         "after an outage the coordinator is looked up only after a second",
@@ -374,6 +393,7 @@ MENDED = (
         "_1 = False",
         f"{_TESTS}/test_membership_topics.py"
         "::test_a_refused_look_up_is_told_once_until_the_coordinator_is_found",
+        outside_simulation="no authorization",
     ),
     Mutation(
         "assignment() returns librdkafka's offsets instead of the application's",
@@ -394,6 +414,7 @@ MENDED = (
         ),
         f"{_TESTS}/test_config.py::test_heartbeats_are_sent_within_a_short_session",
         "the_same_configurations_are_refused",
+        outside_simulation="configuration",
     ),
     Mutation(
         "a number with a decimal point is refused",
@@ -403,6 +424,7 @@ MENDED = (
         f"{_TESTS}/test_config.py::test_numbers_are_read_as_librdkafka_reads_them",
         "the_same_configurations_are_refused",
         in_fuzzing=True,
+        outside_simulation="configuration",
     ),
     # --- Found by random programs ---
     Mutation(
@@ -413,5 +435,6 @@ MENDED = (
         f"{_BOTH}[storing_what_only_its_position_was_read_of]",
         "storing_what_only_its_position_was_read_of",
         in_fuzzing=True,
+        outside_simulation="the code of an error alone",
     ),
 )

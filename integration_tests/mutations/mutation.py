@@ -27,9 +27,11 @@ class Mutation:
     scenario: str = ""
     """The scenario of the parity suite that shows it, of a defect beside confluent-kafka."""
     in_fuzzing: bool = False
-    """Whether random programs can show it."""
-    in_simulation: bool = False
-    """Whether simulations find it within ten minutes."""
+    """True if random programs can show it."""
+    outside_simulation: str = ""
+    """The reason why no simulation can find it; empty if it lies in simulated code."""
+    story: str = ""
+    """The story of the simulation that finds it, if seeds have not."""
 
     @property
     def file(self) -> str:

@@ -34,7 +34,7 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        """Whether the tests ran and failed.
+        """True if the tests ran and failed.
 
         Raises:
             RunnerError: The tests could not be run.

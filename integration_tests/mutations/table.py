@@ -10,6 +10,7 @@ MUTATIONS = (
         "_(generation_id_or_member_epoch=_)",
         "_(generation_id_or_member_epoch=-1)",
         "integration_tests/consumer/test_commits.py::test_the_next_member_goes_on_where_the_last_one_committed",
+        outside_simulation="requests are simulated",
     ),
     Mutation(
         "transactions carry neither generation nor member",
@@ -17,6 +18,7 @@ MUTATIONS = (
         "GroupMetadata(_1, _, _, _2)",
         'GroupMetadata(_1, -1, "", _2)',
         "integration_tests/exactly_once/test_fencing.py::test_a_zombie_that_was_expelled_is_refused_and_nothing_of_it_is_seen",
+        outside_simulation="no transactions",
     ),
     Mutation(
         "on_revoke is not called",
@@ -69,6 +71,7 @@ MUTATIONS = (
         "",
         "async def _heartbeat(self, identity):\n    return 0\nNetwork.heartbeat = _heartbeat\n",
         "integration_tests/triggers/test_members.py::test_a_member_that_joins_is_given_its_share[range]",
+        outside_simulation="requests are simulated",
     ),
     Mutation(
         "LeaveGroup is not sent",
@@ -76,6 +79,7 @@ MUTATIONS = (
         "",
         "async def _leave(self, identity, reason):\n    return 0\nNetwork.leave = _leave\n",
         "integration_tests/triggers/test_members.py::test_what_a_member_had_that_leaves_is_given_to_the_others[range]",
+        outside_simulation="requests are simulated",
     ),
     Mutation(
         "JoinGroup has no group.instance.id",
@@ -83,6 +87,7 @@ MUTATIONS = (
         "_(group_instance_id=_)",
         "_()",
         "integration_tests/triggers/test_members.py::test_a_static_member_that_is_back_within_its_session_is_not_noticed[range]",
+        outside_simulation="requests are simulated",
     ),
     Mutation(
         "a static member leaves when it is closed",
@@ -104,6 +109,7 @@ MUTATIONS = (
         "_(committed_leader_epoch=_)",
         "_(committed_leader_epoch=-1)",
         "integration_tests/offsets/test_stored.py::test_a_commit_is_a_record_for_each_partition_and_the_last_one_holds",
+        outside_simulation="requests are simulated",
     ),
     Mutation(
         "the committed offsets are not used",
@@ -119,6 +125,7 @@ MUTATIONS = (
         "_(require_stable=True)",
         "_(require_stable=False)",
         "integration_tests/exactly_once/test_fencing.py::test_an_heir_waits_until_the_transaction_of_the_dead_has_ended[commit-expected0]",
+        outside_simulation="requests are simulated",
     ),
     Mutation(
         "consumed messages are not committed before their partition is revoked",
@@ -162,7 +169,6 @@ MUTATIONS = (
         "self.gathered",
         "[]",
         "consumer/tests/test_prefetch.py::test_messages_that_consume_still_gathers_are_not_committed",
-        in_simulation=True,
     ),
     Mutation(
         "the end of the session is not seen soon after an assignment",
@@ -177,7 +183,7 @@ MUTATIONS = (
         "_1 not in _ or _1 in _",
         "_1",
         "consumer/tests/test_topic_monitor.py::test_a_topic_that_was_deleted_before_the_assignment_makes_the_group_rebalance_no_more",
-        in_simulation=True,
+        story="deleted-before-the-assignment",
     ),
     Mutation(
         "a callback that a signal handler's exception has prevented is never called",
@@ -192,6 +198,7 @@ MUTATIONS = (
             "finally: ..."
         ),
         "consumer/tests/test_assignment_applier.py::test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll",
+        outside_simulation="between two bytecodes",
     ),
     Mutation(
         "a seek is refused while librdkafka has not begun to fetch",
@@ -199,7 +206,6 @@ MUTATIONS = (
         "if not (_ and _._.may_restart(_)): ...",
         "if True: ...",
         "consumer/tests/test_assignment_applier.py::test_a_seek_succeeds_while_librdkafka_has_not_begun_to_fetch",
-        in_simulation=True,
     ),
     Mutation(
         "close() keeps a core busy while an assignment of an expired session waits",
@@ -214,6 +220,36 @@ MUTATIONS = (
         "_ and _._.awaits_assignment(_)",
         "False",
         "consumer/tests/test_assignment_applier.py::test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delayed",
+    ),
+    Mutation(
+        "a batch that a signal handler's exception has dropped is lost after an assignment by hand",
+        f"{CONSUMER}/_membership/prefetch.py::PrefetchBuffer.set_start_offsets",
+        "{_1: _2 for _ in _3}",
+        "{_1: _2 for p in _3 if p.offset >= 0}",
+        "consumer/tests/test_prefetch.py"
+        "::test_a_discarded_batch_of_a_partition_without_a_known_start_is_fetched_from_its_logical_one",
+    ),
+    # --- Forks ---
+    Mutation(
+        "calls of a forked child are not refused",
+        f"{CONSUMER}/_membership/access.py::AccessGuard.check_usable",
+        "if _.forked: ...",
+        "if False: ...",
+        "consumer/tests/test_consumer.py::test_after_a_fork_the_child_is_told_and_nothing_hangs",
+    ),
+    Mutation(
+        "close() in a forked child waits for its parent's threads",
+        f"{CONSUMER}/consumer.py::Consumer.close",
+        "_1.closed or _1.forked",
+        "_1.closed",
+        "consumer/tests/test_consumer.py::test_after_a_fork_the_child_is_told_and_nothing_hangs",
+    ),
+    Mutation(
+        "a forked child gets messages that its parent has prefetched",
+        f"{CONSUMER}/_membership/access.py::_reset_in_child",
+        "_.fast_path_until = 0.0",
+        "",
+        "consumer/tests/test_processes_kafka.py::test_a_fork_is_told_and_its_parent_goes_on",
     ),
     *MENDED,
 )

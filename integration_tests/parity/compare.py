@@ -97,12 +97,12 @@ class Comparison:
 
     @property
     def good(self) -> bool:
-        """Whether the table explains every difference."""
+        """True if the table explains every difference."""
         return not self.unexplained
 
     @property
     def crashed(self) -> bool:
-        """Whether a process on our side crashed: no load of the machine excuses it."""
+        """True if a process on our side crashed: no load of the machine excuses it."""
         return any(_CRASH.search(text) for difference in self.unexplained for text in difference.ours)
 
 

@@ -37,7 +37,7 @@ class Request:
     program: Any = None
     """A random program; else the scenario of this name."""
     breaks_kafka: bool = False
-    """Whether it needs a separate broker."""
+    """True if it needs a separate broker."""
     tries: int = TRIES
     """Runs of the original to learn what it may do."""
 

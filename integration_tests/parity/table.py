@@ -33,7 +33,7 @@ class Row:
     pairs: tuple[tuple[str, str], ...] = field(default=())
     """Regular expressions (original, ours) over the lines, joined by ``\\n``; empty if there are no lines."""
     in_fuzzing: bool = False
-    """Whether random programs may show it too."""
+    """True if random programs may show it too."""
 
     def explains(self, scenario: str, original: Sequence[str], ours: Sequence[str]) -> bool:
         """Return whether this row is about these lines."""

@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _play_many(options: argparse.Namespace) -> int:
-    if not (options.minutes or options.seeds or options.rebalances):
+    if not (options.minutes or options.core_minutes or options.seeds or options.rebalances):
         options.minutes = 1.0
     first = secrets.randbelow(10**9) if options.first is None else options.first
     print(f"seeds from {first:,} on, in {options.lanes} processes")
@@ -59,6 +59,8 @@ def _play_many(options: argparse.Namespace) -> int:
 
         def share() -> float:
             shares = [(time.monotonic() - began) / (options.minutes * 60)] if options.minutes else []
+            if options.core_minutes:
+                shares.append(totals.core_minutes / options.core_minutes)
             shares += [totals.rebalances / options.rebalances] if options.rebalances else []
             shares += [totals.seeds / options.seeds] if options.seeds else []
             return float(max(shares))
@@ -67,6 +69,8 @@ def _play_many(options: argparse.Namespace) -> int:
         while not (len(broken) >= options.most or share() >= 1):
             while len(under_way) < 2 * options.lanes and (chunk := next(chunks, None)) is not None:
                 under_way.add(workers.submit(lanes.play_chunk, chunk))
+            if not under_way:
+                break  # a seed that the simulation itself has failed to play does not count
             done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
             for future in done:
                 part, found = future.result()
@@ -150,6 +154,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--picture", type=Path, help="draw the replay into this file, as SVG")
     parser.add_argument("--story", choices=STORIES, help="play scenarios that once broke a promise")
     parser.add_argument("--minutes", type=float, help="play for so long (default: 1)")
+    parser.add_argument("--core-minutes", type=float, help="play for so much processor time")
     parser.add_argument("--seeds", type=int, help="play so many seeds")
     parser.add_argument("--rebalances", type=int, help="play until members have completed so many rebalances")
     parser.add_argument("--first", type=int, help="the first seed (default: a random one)")

@@ -9,7 +9,7 @@ from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.model_member import ModelMember
 from groupwright.testing._simulation.model_settings import Behaviour, MemberSettings
 from groupwright.testing._simulation.scheduler import MS, SECOND, Process, Scheduler
-from simulation.scenario import Client, Commits, MemberPlan, Scenario
+from simulation.scenario import GROUP, Client, Commits, MemberPlan, Scenario
 
 _BEHAVIOURS = {Client.JAVA: Behaviour.JAVA, Client.LIBRDKAFKA: Behaviour.LIBRDKAFKA}
 
@@ -18,6 +18,7 @@ class ForeignMember:
     """A member with the interface of `RealMember`, as far as the player needs it."""
 
     consumer = None
+    group = GROUP
 
     def __init__(
         self, plan: MemberPlan, scenario: Scenario, scheduler: Scheduler, cluster: Cluster, observer: Any

@@ -77,9 +77,9 @@ class _Fetcher:
         """The offset that it was assigned with."""
         self.assigned = True
         self.is_active = False
-        """Whether `next` is a real offset."""
+        """True if `next` is a real offset."""
         self.is_pending = False
-        """Whether it is not started yet, because a former fetch of the partition has not ended."""
+        """True if it is not started yet, because a former fetch of the partition has not ended."""
         self.next = offset
         """The next offset to fetch."""
         self.topic_id: int | None = None
@@ -88,7 +88,7 @@ class _Fetcher:
         self.end = -1
         """The end of the log that was returned last; -1 if none was since the start."""
         self.is_waiting = False
-        """Whether a fetch is under way."""
+        """True if a fetch is under way."""
 
 
 class Librdkafka:
@@ -124,7 +124,7 @@ class Librdkafka:
         """Held for each call; confluent-kafka's handle lets one thread in at a time."""
         self._closed = False
         self.lost_brokers = False
-        """Whether it has lost all its brokers, and does not bootstrap again."""
+        """True if it has lost all its brokers, and does not bootstrap again."""
 
     # --- Messages
 
@@ -381,7 +381,7 @@ class Librdkafka:
         else:
             fetcher.is_active = False
             fetcher.version += 1
-            self._later(lambda: self._listed(key, fetcher, partition.offset), fetcher)
+            self._start(key, fetcher, partition.offset)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Pause; messages that were fetched are dropped."""

@@ -6,6 +6,7 @@ requests on it; a connection that was lost is opened again by the next request.
 """
 
 import math
+import os
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Mapping, MutableMapping
 from typing import Any
@@ -173,6 +174,7 @@ class Network:
         self.request_stats = RequestStats()
         self.ended = False
         self.process: MemberProcess = runtime.current().process
+        self._pid = os.getpid()
         self._config = config
         self._random = runtime.present().random
         self._queue: deque[Callable[[], object]] = deque()
@@ -211,9 +213,14 @@ class Network:
         for link in [*self._links.values(), *([self._coordinator[1]] if self._coordinator else [])]:
             link.close("the consumer is closed")
 
+    @property
+    def started(self) -> bool:
+        """True: a virtual thread is always started."""
+        return True
+
     def join_thread(self, timeout: float) -> None:
-        """Wait until the thread has ended."""
-        if self._thread is not runtime.current():
+        """Wait until the thread has ended; in a forked child it does not exist."""
+        if self._thread is not runtime.current() and os.getpid() == self._pid:
             self._thread.join(timeout)
 
     def call_soon(self, function: Callable[..., object], *args: object) -> None:
@@ -268,6 +275,9 @@ class Network:
 
     async def find_coordinator(self) -> tuple[int, str]:
         """Send FindCoordinator, and connect to the coordinator."""
+        return await self.process.requests.look_up(self._find_coordinator())
+
+    async def _find_coordinator(self) -> tuple[int, str]:
         response = await self._anywhere(bmsg.FindCoordinatorRequest(self.group_id))
         if response.error:
             return int(response.error), "the coordinator could not be looked up"
@@ -328,6 +338,7 @@ class Network:
     async def join(self, request: JoinGroupPayload) -> JoinGroupResponse:
         """Send JoinGroup."""
         self.process.reason = request.reason
+        self.process.requests.joins()
         config = self._config
         response = await self._to_coordinator(
             msg.JoinGroupRequest(
@@ -435,4 +446,5 @@ class Network:
             answer = await self._coordinator[1].request(request, timeout or self._config.request_timeout)
         finally:
             answered(answer)
+        self.process.requests.answered(answer)
         return answer

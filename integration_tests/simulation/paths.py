@@ -56,7 +56,9 @@ def record() -> list[Call]:
 
     def profile(frame: FrameType, event: str, value: object) -> None:
         thread = getcurrent()
-        if isinstance(thread, VirtualThread) and thread.process.name == _FIRST.name:
+        if not isinstance(thread, VirtualThread) or thread.process.scheduler.now > _SCENARIO.calm_at:
+            return  # afterwards topics change
+        if thread.process.name == _FIRST.name:
             name, file = frame.f_code.co_qualname, frame.f_code.co_filename.partition(_SOURCES)[2]
             if event == "call":
                 calls.append(Call(thread, name, file))
@@ -81,7 +83,7 @@ def path_of_leader(calls: list[Call]) -> dict[str, list[str]]:
 
 def path_of_revocation(calls: list[Call]) -> dict[str, list[str]]:
     """Return the path from a response to Heartbeat to the last call of `on_revoke`."""
-    end = _last(calls, "RealMember._on_revoke")
+    end = _last(calls, "Application._on_revoke")
     put = _last(calls[:end], "Inbox.put")
     begin = _last(calls[:put], "Network.heartbeat", responds=True)
     network, polling = calls[begin].thread, calls[end].thread

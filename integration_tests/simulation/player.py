@@ -6,22 +6,36 @@ from dataclasses import dataclass, replace
 
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.classic_group import State
-from groupwright.testing._simulation.cluster import Cluster
-from groupwright.testing._simulation.messages import TopicPartition as Key
+from groupwright.testing._simulation.cluster import Cluster, NetworkSettings
 from groupwright.testing._simulation.scheduler import MS, SECOND, Process, Scheduler
 from groupwright.testing._simulation.settings import GroupSettings
 from simulation import runtime
-from simulation.foreign import ForeignMember, commits_of
+from simulation.by_hand import HandMember
+from simulation.foreign import ForeignMember
 from simulation.handle import Librdkafka
 from simulation.member import RealMember
 from simulation.network import Network
-from simulation.promises import GENERATIONS_A_TROUBLE, GROUP, BrokenPromiseError, Promises
-from simulation.scenario import LONGEST_CALLBACK, Client, Kind, MemberPlan, Scenario, Trouble
+from simulation.promises import GENERATIONS_A_TROUBLE, Promises
+from simulation.promises_by_hand import HandPromises
+from simulation.records import BrokenPromiseError
+from simulation.reports import Reports
+from simulation.scenario import GROUP, LONGEST_CALLBACK, OF_ANY, Client, Kind, MemberPlan, Scenario, Trouble
 from simulation.story import Story
 
 AnyMember = RealMember | ForeignMember
-
 _MOST_PARTITIONS = 8
+_CUTS = frozenset(
+    {Kind.STOP, Kind.CUT, Kind.ISOLATE, Kind.LOSE_BROKERS, Kind.KILL, Kind.RESTART, Kind.CLOSE_ISOLATED}
+)
+"""Troubles after which a request of the member may take long."""
+_PAUSE = SECOND
+"""Time after which an application that assigns by hand starts again."""
+_RETURN = 10 * SECOND
+"""Time after the last trouble in which processes that were killed have started again."""
+_REFRESH = 20 * SECOND
+"""Time in which every member has seen which topics exist."""
+_UNTIL_CLOSE = 30
+"""Readings of the clock by a process until it waits for its assignment in `close`."""
 _REST = 30 * SECOND
 """Time in which a group at rest must not rebalance."""
 
@@ -76,13 +90,19 @@ class _Player:
         settings = GroupSettings(
             initial_rebalance_delay_ms=scenario.initial_delay // MS, min_session_timeout_ms=1_000
         )
-        self._cluster = cluster = Cluster(scheduler, brokers=scenario.brokers, settings=settings)
+        network = NetworkSettings(slow_share=scenario.slow_share)
+        self._cluster = cluster = Cluster(
+            scheduler, brokers=scenario.brokers, settings=settings, network=network
+        )
         Librdkafka.cluster = Network.cluster = cluster
         self._story = Story(scheduler, keep=keep)
         self._promises = Promises(scheduler, cluster, scenario.session_timeout + LONGEST_CALLBACK)
-        cluster.on_answer = self._answered
+        self._reports = Reports(scheduler, cluster, self._story, self._promises, self._read_again)
+        cluster.on_answer = self._reports.answered
         scheduler.after_event = self._promises.check
         self._members: list[AnyMember] = []
+        self._by_hand: dict[str, HandMember] = {}
+        """Applications that assign by hand, each started again after its end."""
         self._random = scheduler.stream("player")
         self._producing = True
 
@@ -94,17 +114,28 @@ class _Player:
                 self._cluster.create_topic(name, partitions)
             for plan in scenario.members:
                 scheduler.call_in(int(self._random.random() * SECOND), functools.partial(self._join, plan))
+            for plan in scenario.by_hand:
+                recovery = scenario.session_timeout
+                self._reports.by_hand[plan.name] = HandPromises(
+                    scheduler, self._cluster, recovery, plan.commits, self._promises
+                )
+                scheduler.call_in(int(self._random.random() * SECOND), functools.partial(self._read, plan))
             for trouble in scenario.troubles:
                 scheduler.call_at(trouble.at, functools.partial(self._make, trouble))
             self._produce()
             scheduler.run_until(scenario.calm_at)
             self._calm()
+            scheduler.run_until(scheduler.now + _RETURN)
+            self._check_missing_topics()
+            self._change_topics()
             self._settle()
-        except BrokenPromiseError as broken:
-            violation = broken
-            self._story.tell("promise", f"BROKEN: {broken}")
+            self._subscribe_again()
+            self._settle()
+        except (BrokenPromiseError, runtime.SpinError) as error:
+            violation = _violation(error, scheduler.now)
+            self._story.tell("promise", f"BROKEN: {violation}")
         finally:
-            for member in self._members:
+            for member in (*self._members, *self._by_hand.values()):
                 member.kill()
             runtime.leave()
         return Outcome(
@@ -137,21 +168,63 @@ class _Player:
         self._producing = False
         for broker in self._cluster.brokers:
             self._cluster.start_broker(broker.number)
-        for member in self._running():
+        for member in (*self._running(), *self._by_hand.values()):
             self._cluster.rejoin(member.process)
             member.resume_all()
+
+    def _change_topics(self) -> None:
+        """Grow a topic and create one, which the group must see by itself.
+
+        Not before members that were started again are back: a static leader that is away meanwhile takes the
+        topics as it finds them for those of the assignment, as Java's does (KIP-814).
+        """
+        name, size = next((name, len(topic.ends)) for name, topic in sorted(self._cluster.topics.items()))
+        self._cluster.add_partitions(name, size + 1)
+        if "returns" not in self._cluster.topics:
+            self._cluster.create_topic("returns", 1)
         if not self._running():
             self._join(MemberPlan("last", strategy=self._scenario.members[0].strategy))
 
-    def _settle(self) -> None:
-        """Wait until the group is at rest, and check that it stays so."""
+    def _check_missing_topics(self) -> None:
+        """Check that members have reported the topic of their subscription that does not exist."""
+        if "returns" in self._cluster.topics:
+            return
+        self._scheduler.run_until(self._scheduler.now + _REFRESH)
+        for member in self._running():
+            if (
+                isinstance(member, RealMember)
+                and "returns" in member.topics
+                and "returns" not in member.missing
+            ):
+                self._break("a topic that does not exist is reported", f"{member.name} has reported none")
+        # A static leader may have missed that another topic has grown; see `_change_topics`.
+        self._settle(is_whole=False)
+
+    def _subscribe_again(self) -> None:
+        """Have a member subscribe again to the same topics, in a group at rest, with messages to come."""
+        members = [member for member in self._running() if isinstance(member, RealMember)]
+        if members:
+            member = self._random.choice(members)
+            self._story.tell(member.name, "subscribes again")
+            member.subscribe_to(member.topics)
+            self._scheduler.run_until(self._scheduler.now + SECOND)
+            for name, topic in self._cluster.topics.items():
+                for number in range(len(topic.ends)):
+                    self._cluster.produce(name, number, 1)
+
+    def _settle(self, *, is_whole: bool = True) -> None:
+        """Wait until the group is at rest, and check that it stays so.
+
+        Args:
+            is_whole: Whether each partition has an owner then; else the group only rebalances no more.
+        """
         scenario, scheduler = self._scenario, self._scheduler
         # A member whose session ends unnoticed, or that is in a slow callback, holds up a rebalance for so
         # long; a deadlock would last for ever.
         bound = 3 * (scenario.max_poll_interval + scenario.session_timeout) + 150 * SECOND
         end, rest_since, generations = scheduler.now + bound, scheduler.now, -1
         while scheduler.now < rest_since + _REST:
-            unsettled = self._unsettled()
+            unsettled = self._unsettled() if is_whole else ""
             if unsettled or self._promises.generations != generations:
                 rest_since, generations = scheduler.now, self._promises.generations
                 if scheduler.now > end:
@@ -183,6 +256,13 @@ class _Player:
                 if len(owners) != 1:
                     return f"{name}[{number}] is owned by {owners}"
         missing = self._promises.unconsumed(ends)
+        for name, member in self._by_hand.items():
+            read = {
+                topic: self._cluster.topics[topic].ends[:count]
+                for topic, count in self._scenario.topics
+                if topic in member.topics
+            }
+            missing += self._reports.by_hand[name].unconsumed(read)
         return f"not delivered: {', '.join(missing)}" if missing else ""
 
     @staticmethod
@@ -201,20 +281,34 @@ class _Player:
         if len(self._running()) < self._scenario.largest_group:
             member: AnyMember
             if plan.client is Client.GROUPWRIGHT:
-                member = RealMember(plan, self._scenario, self._scheduler, self)
+                member = RealMember(plan, self._scenario, self._scheduler, self._reports)
             else:
-                member = ForeignMember(plan, self._scenario, self._scheduler, self._cluster, self)
+                member = ForeignMember(plan, self._scenario, self._scheduler, self._cluster, self._reports)
             self._members.append(member)
             self._story.tell(plan.name, f"starts: {_words(plan)}")
             member.start()
+
+    def _read(self, plan: MemberPlan) -> None:
+        """Start an application that assigns by hand, again if it has ended."""
+        member = HandMember(plan, self._scenario, self._scheduler, self._reports)
+        self._by_hand[plan.name] = member
+        self._story.tell(plan.name, f"starts: assigns by hand, {_words(plan)}")
+        if not self._producing:
+            member.resume_all()
+        member.start()
+
+    def _read_again(self, member: HandMember) -> None:
+        self._scheduler.call_in(_PAUSE, functools.partial(self._read, member.plan))
 
     def _restart(self, plan: MemberPlan, attempt: int) -> None:
         name = plan.name if plan.static else f"{plan.name.partition('-')[0]}-{attempt}"
         if not any(member.name == name for member in self._running()):
             self._join(replace(plan, name=name))
 
-    def _make(self, trouble: Trouble) -> None:
+    def _make(self, trouble: Trouble) -> None:  # noqa: C901 - a case for each
         running = self._running()
+        if trouble.kind in OF_ANY:
+            running += [each for each in self._by_hand.values() if not each.ended and not each.closing]
         member = running[trouble.member % len(running)] if running else None
         cluster = self._cluster
         match trouble.kind:
@@ -248,21 +342,26 @@ class _Player:
 
     def _cluster_trouble(self, words: str) -> None:
         self._story.tell("cluster", words)
-        self._promises.troubled()
+        for promises in (self._promises, *self._reports.by_hand.values()):
+            promises.troubled()
 
     def _make_of(self, member: AnyMember, trouble: Trouble) -> None:  # noqa: C901 - a case for each
         kind = trouble.kind
         self._story.tell(member.name, f"{kind.value} {trouble.duration / SECOND:.3f} s")
-        self._promises.troubled(member.name)
+        self._reports.of(member).troubled(member.name, cuts=kind in _CUTS)
         match kind:
             case Kind.CLOSE:
                 member.close()
             case Kind.KILL | Kind.RESTART:
                 member.kill()
-                self._promises.killed(member)
-                if kind is Kind.RESTART:
+                self._reports.of(member).killed(member)
+                if isinstance(member, HandMember):
+                    self._read_again(member)
+                elif kind is Kind.RESTART:
                     again = functools.partial(self._restart, member.plan, len(self._members))
                     self._scheduler.call_in(trouble.duration, again)
+            case Kind.STOP if isinstance(member, RealMember) and trouble.detail % 10 == 3:
+                member.stop_and_close(trouble.duration, _UNTIL_CLOSE + trouble.detail)
             case Kind.STOP if isinstance(member, RealMember):
                 soon = trouble.detail % 2 == 0
                 stop = member.process.stop_at_reading if soon else member.stop_after_assignment
@@ -274,17 +373,24 @@ class _Player:
             case Kind.CUT:
                 self._cluster.cut(member.process)
             case Kind.ISOLATE:
-                self._cluster.isolate(member.process)
-                self._scheduler.call_in(trouble.duration, lambda: self._cluster.rejoin(member.process))
+                self._isolate(member, trouble.duration)
             case Kind.EXPEL:
                 self._expel(member)
             case _ if isinstance(member, RealMember):
                 self._make_of_ours(member, trouble)
 
-    def _make_of_ours(self, member: RealMember, trouble: Trouble) -> None:
+    def _make_of_ours(self, member: RealMember, trouble: Trouble) -> None:  # noqa: C901 - as above
         match trouble.kind:
             case Kind.CLOSE_BY_OTHER_THREAD:
                 member.close_by_other_thread()
+            case Kind.COMMIT_BY_OTHER_THREAD:
+                member.commit_by_other_thread()
+            case Kind.TWIN if member.plan.static:
+                name = f"{member.name}-{len(self._members)}"
+                instance = member.plan.instance or member.name
+                self._join(replace(member.plan, name=name, instance=instance))
+            case Kind.FORK:
+                member.fork(trouble.detail)
             case Kind.ENFORCE:
                 member.orders.append(member.enforce_rebalance)
             case Kind.UNSUBSCRIBE:
@@ -295,14 +401,21 @@ class _Player:
             case Kind.SIGNAL:
                 member.interrupt(trouble.detail)
             case Kind.WAKE:
-                if member.consumer is not None:
-                    member.consumer.wakeup()
+                member.wake_up()
+            case Kind.CLOSE_ISOLATED:
+                member.commit_by_other_thread()
+                self._isolate(member, trouble.duration)
+                member.close()
             case Kind.LOSE_BROKERS:
                 if member.consumer is not None and self._scenario.brokers > 1:
                     # It happens while brokers end, so that the coordinator is looked up again.
                     member.consumer.librdkafka.lost_brokers = True
                     self._cluster_trouble("the coordinator moves")
                     self._cluster.move_coordinator()
+
+    def _isolate(self, member: AnyMember, duration: int) -> None:
+        self._cluster.isolate(member.process)
+        self._scheduler.call_in(duration, lambda: self._cluster.rejoin(member.process))
 
     def _expel(self, member: AnyMember) -> None:
         """Remove a member as an administrator does."""
@@ -317,123 +430,16 @@ class _Player:
                     admin, broker, lambda link: link.send(request, _ignore), _nothing, _nothing
                 )
 
-    # --- What members and the coordinator report
 
-    def _answered(self, process: Process, request: msg.Request, response: msg.Response) -> None:
-        self._promises.answered(process, request, response)
-        match request, response:
-            case msg.JoinGroupRequest(), msg.JoinGroupResponse():
-                why = getattr(process, "reason", "")
-                self._story.tell(process.name, f"JoinGroup ({why}): {_join_words(response)}")
-            case msg.HeartbeatRequest(), msg.HeartbeatResponse() if not response.error:
-                pass
-            case msg.OffsetCommitRequest(), msg.OffsetCommitResponse():
-                offsets = {key: each.offset for key, each in request.offsets}
-                told = ", ".join(
-                    f"{key[0]}[{key[1]}]={offsets[key]} {e.name}" for key, e in response.partitions
-                )
-                self._story.tell(process.name, f"OffsetCommit: {told}")
-            case msg.LeaveGroupRequest(), _:
-                self._story.tell(process.name, "LeaveGroup")
-            case _:
-                error = getattr(response, "error", None)
-                what = type(request).__name__.removesuffix("Request")
-                self._story.tell(process.name, f"{what}: {'' if error is None else error.name}")
-
-    def assigned(self, member: AnyMember, partitions: list[Key]) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            self._story.tell(member.name, f"on_assign {_names(partitions)}")
-            self._promises.assigned(member, partitions)
-
-    def revoked(self, member: AnyMember, partitions: list[Key], *, lost: bool) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            self._story.tell(member.name, f"{'on_lost' if lost else 'on_revoke'} {_names(partitions)}")
-            self._promises.revoked(member, partitions, lost=lost, commits=commits_of(member.plan))
-
-    def delivered(self, member: AnyMember, topic_id: int, key: Key, offset: int) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            del topic_id
-            self._story.tell(member.name, f"gets {key[0]}[{key[1]}]@{offset}")
-            self._promises.delivered(member, key, offset, session_until=member.session_until)
-
-    def reached_end(self, member: AnyMember, key: Key, offset: int, *, paused: bool) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            self._story.tell(member.name, f"gets the end of {key[0]}[{key[1]}]@{offset}")
-            self._promises.reached_end(member, key, offset, paused=paused)
-
-    def sought(self, member: AnyMember, key: Key, offset: int) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            self._story.tell(member.name, f"seeks {key[0]}[{key[1]}] to {offset}")
-            self._promises.sought(member, key, offset)
-
-    def moved(self, member: AnyMember, key: Key, offset: int) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            self._story.tell(
-                member.name, f"librdkafka moves {key[0]}[{key[1]}] to {offset}, by a late answer"
-            )
-            self._promises.moved(member, key, offset)
-
-    def start_of(self, key: Key) -> int:
-        """See `Observer`."""
-        return max(0, self._cluster.coordinator.committed(GROUP, key))
-
-    def asked(self, member: AnyMember) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            self._promises.asked(member)
-
-    def committed_unknown(self, member: AnyMember, error: str | None, duration: int) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            took = f"{duration / SECOND:.3f} s"
-            self._story.tell(member.name, f"commit of an unknown topic: {error} after {took}")
-            self._promises.committed_unknown(member, error, duration)
-
-    def committed(self, member: AnyMember, offsets: dict[Key, int], error: str | None) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            told = error or ", ".join(
-                f"{key[0]}[{key[1]}]={offset}" for key, offset in sorted(offsets.items())
-            )
-            self._story.tell(member.name, f"commit ended: {told}")
-            self._promises.committed(member, offsets, error)
-
-    def said(self, member: AnyMember, words: str) -> None:
-        """See `Observer`."""
-        if not member.ended:
-            self._story.tell(member.name, words)
-
-    def closed(self, member: AnyMember, error: str | None) -> None:
-        """See `Observer`."""
-        self._story.tell(member.name, f"has closed{'' if error is None else f' with {error}'}")
-        if error is not None:
-            self._break("an application gets no error that it does not expect", f"{member.name}: {error}")
-        self._promises.closed(member)
-
-    def failed(self, member: ForeignMember) -> None:
-        """Forget a member of another client that has ended with an error."""
-        self._promises.killed(member)
+def _violation(error: BaseException, now: int) -> BrokenPromiseError:
+    if isinstance(error, BrokenPromiseError):
+        return error
+    return BrokenPromiseError("no thread spins", "one reads the clock, and never waits", now)
 
 
 def _words(plan: MemberPlan) -> str:
     kind = f"{plan.client.value}, {'static, ' if plan.static else ''}{'/'.join(plan.strategy)}"
     return f"{kind}, topics {', '.join(plan.topics)}, commits {plan.commits.value}"
-
-
-def _join_words(response: msg.JoinGroupResponse) -> str:
-    if response.error:
-        return response.error.name
-    return f"{'leads' if response.members else 'joins'} generation {response.generation_id}"
-
-
-def _names(partitions: list[Key]) -> str:
-    return ", ".join(f"{topic}[{number}]" for topic, number in partitions) or "nothing"
 
 
 def _ignore(_response: object) -> None:

@@ -18,72 +18,26 @@
 """
 
 from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from groupwright.testing._simulation import messages as msg
+from groupwright.testing._simulation.classic_group import State
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.messages import ErrorCode
 from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
-from simulation.scenario import Commits
-
-GROUP = "group"
+from simulation.records import BrokenPromiseError, Member, Partition, Window, name_of
+from simulation.request_checks import fences
+from simulation.scenario import GROUP, Client, Commits
 
 _END = "the end of a partition comes where the application is"
 
+_HALF_OPEN = 60 * SECOND
+"""Longest time for which a connection to a leader may stay half open after a cut."""
+_ELECTION = 10 * SECOND
+"""Time after a trouble of the cluster in which another coordinator has begun."""
 GENERATIONS_A_TROUBLE = 8
 """Most generations that one trouble may cause: several members rejoin, some of them twice."""
-
-
-class BrokenPromiseError(Exception):
-    """A promise was broken. `at` is the time in microseconds."""
-
-    def __init__(self, promise: str, detail: str, at: int) -> None:
-        """Describe what was promised, and what has happened."""
-        super().__init__(f"{promise}: {detail}")
-        self.promise = promise
-        self.detail = detail
-        self.at = at
-
-
-@dataclass(slots=True)
-class Window:
-    """The time in which a member owns a partition."""
-
-    member: "Member"
-    since: int
-    position: int | None = None
-    """The offset after the last message, or that of a seek."""
-    consumed: int | None = None
-    """The offset after the last message, which is committed at a clean revocation even after a seek."""
-    moved_to: int | None = None
-    """The offset to which librdkafka's late ListOffsets response moves it; see `Promises.moved`."""
-
-
-class Member(Protocol):
-    """The part of a member that the checks need."""
-
-    name: str
-    ended: bool
-
-    @property
-    def process(self) -> Process: ...
-
-
-@dataclass(slots=True)
-class _Partition:
-    """The record of a partition of one topic id."""
-
-    delivered: set[int] = field(default_factory=set)
-    complete: int = 0
-    """All offsets below were delivered."""
-    owners: dict[str, Window] = field(default_factory=dict)
-    committed: int = 0
-    history: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
-    """Times and offsets of commits."""
-    left_at: tuple[int, int, str] | None = None
-    """(time, position, member) of the last clean revocation of a member that commits automatically."""
 
 
 class Promises:
@@ -95,11 +49,17 @@ class Promises:
         self._cluster = cluster
         self._recovery = recovery
         """How long before a clean revocation ends a trouble may have cost the session, in microseconds."""
-        self._partitions: dict[Key, _Partition] = defaultdict(_Partition)
+        self._partitions: dict[Key, Partition] = defaultdict(Partition)
         self._joined: dict[str, int] = {}
         """Last generation that each client has joined."""
         self._ids: dict[str, str] = {}
         """Member id by client."""
+        self._joined_at: dict[str, int] = {}
+        """When each client last joined a generation."""
+        self.replaced: set[Process] = set()
+        """Processes that were fenced, each by another one with its `group.instance.id`."""
+        self._leaves: dict[str, int] = {}
+        """When each client last left the group."""
         self._confirmed: dict[str, int] = {}
         """When each client last sent a heartbeat, or received an assignment, that was accepted."""
         self._accepted: dict[str, dict[Key, int]] = defaultdict(dict)
@@ -107,10 +67,15 @@ class Promises:
         self._asked: dict[str, int] = defaultdict(int)
         self._reported: dict[str, int] = defaultdict(int)
         self._troubled_at: dict[str, int] = {}
+        self._cut_at: dict[str, int] = {}
+        self._generation_at = 0
+        """When a member has joined a new generation."""
         self._backwards: set[Key] = set()
         """Partitions of which an application has sought, so that commits may go back."""
         self._renewed: set[str] = set()
         """Topics that were deleted, of which nothing is promised."""
+        self.refusals = 0
+        """Partitions whose commits were refused because the group does not know the member."""
         self.generations = 0
         self._last_generation = -1
         self.rebalances = 0
@@ -126,9 +91,16 @@ class Promises:
 
     # --- Troubles
 
-    def troubled(self, member: str | None = None) -> None:
-        """Record that something happens now that may cost a member, or all, their commits."""
+    def troubled(self, member: str | None = None, *, cuts: bool = True) -> None:
+        """Record that something happens now that may cost a member, or all, their commits.
+
+        Args:
+            member: The member's name.
+            cuts: Whether requests may take long from now on.
+        """
         self._troubled_at[member or ""] = self._scheduler.now
+        if cuts:
+            self._cut_at[member or ""] = self._scheduler.now
 
     def renewed(self, topic: str) -> None:
         """Record that a topic is deleted."""
@@ -142,20 +114,30 @@ class Promises:
     def answered(self, process: Process, request: msg.Request, response: msg.Response) -> None:
         """Take a response of the coordinator."""
         name = process.name
+        # A new coordinator may know a static member by a former id, and fence it; then it joins again.
+        if fences(response) and self._troubled_at.get("", -_ELECTION) + _ELECTION < self._joined_at.get(
+            name, 0
+        ):
+            self.replaced.add(process)
         match request, response:
             case msg.JoinGroupRequest(), msg.JoinGroupResponse():
                 if response.member_id:
                     self._ids[name] = response.member_id
                 if response.error is ErrorCode.NONE:
                     self._joined[name] = response.generation_id
+                    self._joined_at[name] = self._scheduler.now
                 if response.error is ErrorCode.NONE and response.generation_id != self._last_generation:
                     self._last_generation = response.generation_id
+                    self._generation_at = self._scheduler.now
                     self.generations += 1
+            case msg.LeaveGroupRequest(), _:
+                self._leaves[name] = self._scheduler.now
             case msg.OffsetCommitRequest(), msg.OffsetCommitResponse():
                 offsets = dict(request.offsets)
                 for key, error in response.partitions:
                     if error is ErrorCode.NONE:
                         self._commit(name, key, offsets[key].offset)
+                    self.refusals += error is ErrorCode.UNKNOWN_MEMBER_ID
             case _:
                 pass
 
@@ -167,15 +149,27 @@ class Promises:
         if offset < partition.committed and key not in self._backwards:
             self._broken(
                 "commits never go backwards",
-                f"{member} has committed {offset} of {_name(key)}, which was at {partition.committed}",
+                f"{member} has committed {offset} of {name_of(key)}, which was at {partition.committed}",
             )
+        window = partition.owners.get(member)
+        # Another member's last commit may have been accepted after this one has looked up its start.
+        if offset < partition.committed and window is not None and partition.committed_by == member:
+            self._check_end(window, key, offset)
         if offset > partition.complete:
             self._broken(
                 "no commit is beyond what was delivered",
-                f"{member} has committed {offset} of {_name(key)}, of which {partition.complete} is next",
+                f"{member} has committed {offset} of {name_of(key)}, of which {partition.complete} is next",
             )
-        partition.committed = offset
+        partition.committed, partition.committed_by = offset, member
         partition.history.append((self._scheduler.now, offset))
+
+    def _check_end(self, window: Window, key: Key, offset: int) -> None:
+        """Check that an automatic commit goes back, after a seek, only once its partition was revoked."""
+        if window.member.plan.commits is Commits.AUTO and window.member.plan.client is Client.GROUPWRIGHT:
+            self._broken(
+                "an automatic commit goes back at the end alone",
+                f"{window.member.name} owns {name_of(key)} still, and has committed {offset}",
+            )
 
     # --- Members
 
@@ -185,12 +179,12 @@ class Promises:
         for key in keys:
             partition = self._partitions[key]
             if member.name in partition.owners:
-                self._broken("callbacks are paired", f"{member.name} is assigned {_name(key)} a second time")
+                self._broken("callbacks are paired", f"{member.name} is assigned {name_of(key)} again")
             for other in partition.owners.values():
                 if not (self._is_excused(other.member) or self._is_excused(member)):
                     self._broken(
                         "a partition has one owner",
-                        f"{member.name} is assigned {_name(key)}, which {other.member.name} owns",
+                        f"{member.name} is assigned {name_of(key)}, which {other.member.name} owns",
                     )
             self._check_clean_end(member.name, key, partition)
             partition.owners[member.name] = Window(member, self._scheduler.now)
@@ -206,17 +200,21 @@ class Promises:
             return True
         return self._joined.get(member.name) != group.generation_id
 
-    def _check_clean_end(self, member: str, key: Key, partition: _Partition) -> None:
+    def _check_clean_end(self, member: str, key: Key, partition: Partition) -> None:
         """Check that what was consumed before a clean revocation has been committed."""
         left, partition.left_at = partition.left_at, None
         if left is None or key[0] in self._renewed:
             return
-        when, position, before = left
+        when, position, before, member_id = left
         troubled = max(self._troubled_at.get(name, -1) for name in ("", before, member))
-        if troubled < when - self._recovery and partition.committed != position:
+        group = self._cluster.coordinator.group(GROUP)
+        is_member = group is not None and member_id in group.members
+        # If the coordinator has removed it, its rebalance timeout ended before its commit.
+        is_removed = not is_member and self._leaves.get(before, -1) < when
+        if troubled < when - self._recovery and not is_removed and partition.committed != position:
             self._broken(
                 "what was consumed before a clean revocation is committed",
-                f"{before} has consumed {_name(key)} up to {position}, but committed {partition.committed}",
+                f"{before} has consumed {name_of(key)} up to {position}, but committed {partition.committed}",
             )
 
     def revoked(self, member: Member, keys: list[Key], *, lost: bool, commits: Commits | None) -> None:
@@ -226,26 +224,72 @@ class Promises:
             window = partition.owners.pop(member.name, None)
             if window is None:
                 self._broken(
-                    "callbacks are paired", f"{_name(key)} is revoked of {member.name}, which has it not"
+                    "callbacks are paired", f"{name_of(key)} is revoked of {member.name}, which has it not"
                 )
             is_clean = not lost and commits is Commits.AUTO and not self._is_excused(member)
             if is_clean and window.consumed is not None:
-                partition.left_at = (self._scheduler.now, window.consumed, member.name)
+                member_id = self._ids.get(member.name, "")
+                partition.left_at = (self._scheduler.now, window.consumed, member.name, member_id)
 
-    def delivered(self, member: Member, key: Key, offset: int, *, session_until: int | None) -> None:
+    def must_return(self, member: Member, why: str, since: int | None = None) -> None:
+        """Record that a member must call `on_revoke` or `on_lost` before its next message.
+
+        Not if the group has rebalanced `since` then, or was cut off from its coordinator.
+        """
+        cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
+        if since is not None and (cut >= since or not self._is_calm(member, since)):
+            return
+        for partition in self._partitions.values():
+            window = partition.owners.get(member.name)
+            if window is not None:
+                window.over = why
+
+    def was_busy(self, member: Member, since: int) -> None:
+        """Check that a member that did not poll has committed automatically what it had consumed."""
+        cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
+        begin = since - self._recovery
+        if not self._is_calm(member, since) or cut >= max(0, begin) or self._is_excused(member):
+            return
+        for key, partition in self._partitions.items():
+            window = partition.owners.get(member.name)
+            if window is None or window.consumed is None or key in self._backwards or key[0] in self._renewed:
+                continue
+            if partition.committed < window.consumed:
+                self._broken(
+                    "automatic commits go on while the application is busy",
+                    f"{member.name} has consumed {name_of(key)} up to {window.consumed}, and "
+                    f"{partition.committed} is committed",
+                )
+
+    def _is_calm(self, member: Member, since: int) -> bool:
+        """Return whether a member's group has not rebalanced since then, and does not now."""
+        group = self._cluster.coordinator.group(member.group)
+        is_stable = group is None or not group.members or group.state is State.STABLE
+        return is_stable and self._generation_at < since
+
+    def broken(self, member: Member, promise: str, detail: str) -> None:
+        """Record a promise that a call of a member has broken."""
+        self._broken(promise, f"{member.name}: {detail}")
+
+    def delivered(
+        self, member: Member, key: Key, offset: int, *, session_until: int | None, paused: bool = False
+    ) -> None:
         """Check a message; `session_until` is when the session ends as far as the member knows."""
         self.delivered_count += 1
         partition = self._partitions[key]
         window = partition.owners.get(member.name)
         if window is None:
             self._broken(
-                "only the owner gets messages", f"{member.name} gets {offset} of {_name(key)}, not its own"
+                "only the owner gets messages", f"{member.name} gets {offset} of {name_of(key)}, not its own"
             )
+        if window.over or paused:
+            promise = window.over or "a paused partition returns no message"
+            self._broken(promise, f"{member.name} gets {offset} of {name_of(key)}")
         if session_until is not None and self._scheduler.now > session_until:
             late = (self._scheduler.now - session_until) / SECOND
             self._broken(
                 "only the owner gets messages",
-                f"{member.name} gets {offset} of {_name(key)} {late:.3f} s after its session",
+                f"{member.name} gets {offset} of {name_of(key)} {late:.3f} s after its session",
             )
         if key[0] not in self._renewed:
             self._check_order(member.name, key, offset, partition, window)
@@ -261,29 +305,29 @@ class Promises:
         window = partition.owners.get(member.name)
         if window is None or paused:
             state = "is not its own" if window is None else "is paused"
-            self._broken(_END, f"{member.name} gets the end of {_name(key)}, which {state}")
+            self._broken(_END, f"{member.name} gets the end of {name_of(key)}, which {state}")
         if window.position not in {None, offset} and window.moved_to is None and key[0] not in self._renewed:
             self._broken(
-                _END, f"{member.name} gets the end {offset} of {_name(key)}, and is at {window.position}"
+                _END, f"{member.name} gets the end {offset} of {name_of(key)}, and is at {window.position}"
             )
 
-    def _check_order(self, member: str, key: Key, offset: int, partition: _Partition, window: Window) -> None:
+    def _check_order(self, member: str, key: Key, offset: int, partition: Partition, window: Window) -> None:
         if window.position is not None:
             if offset == window.moved_to:
                 window.moved_to = None
                 self._backwards.add(key)
             elif offset != window.position:
                 what = "no message is lost" if offset > window.position else "none is delivered twice"
-                self._broken(what, f"{member} gets {offset} of {_name(key)} after {window.position - 1}")
-        elif offset not in self._starts(partition, window.since):
+                self._broken(what, f"{member} gets {offset} of {name_of(key)} after {window.position - 1}")
+        elif offset not in self._starts(key, partition, window):
             what = "no message is lost" if offset > partition.committed else "none is delivered twice"
             self._broken(
-                what, f"{member} begins {_name(key)} at {offset}, and {partition.committed} is committed"
+                what, f"{member} begins {name_of(key)} at {offset}, and {partition.committed} is committed"
             )
 
-    def _starts(self, partition: _Partition, since: int) -> set[int]:
+    def _starts(self, _key: Key, partition: Partition, window: Window) -> set[int]:
         """Return the offsets that were committed from shortly before the assignment until now."""
-        begin = since - 60 * SECOND
+        begin = window.since - 60 * SECOND
         found = {offset for when, offset in partition.history if when >= begin}
         before = [offset for when, offset in partition.history if when < begin]
         return found | set(before[-1:])
@@ -304,12 +348,16 @@ class Promises:
         it leaves that to librdkafka, whose late response then undoes a seek, as in confluent-kafka.
         """
         window = self._partitions[key].owners.get(member.name)
-        if window is not None:
+        troubled = max(self._troubled_at.get(name, -1) for name in ("", member.name))
+        cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
+        is_troubled = troubled >= 0 and troubled > self._scheduler.now - self._recovery
+        is_cut = cut >= 0 and cut > self._scheduler.now - _HALF_OPEN
+        if window is not None and (is_troubled or is_cut):
             window.moved_to = offset
 
     # --- Commits of applications
 
-    def asked(self, member: Member) -> None:
+    def asked(self, member: Member, _offsets: dict[Key, int] | None = None) -> None:
         """Record an asynchronous commit that the application has asked for."""
         self._asked[member.name] += 1
 
@@ -322,7 +370,7 @@ class Promises:
                 if offset > self._accepted[member.name].get(key, -1) and key not in self._backwards:
                     self._broken(
                         "a commit is reported as it went",
-                        f"{member.name} is told that {offset} of {_name(key)} is committed, which it is not",
+                        f"{member.name} hears that {offset} of {name_of(key)} is committed, which is false",
                     )
 
     def committed_unknown(self, member: Member, error: str | None, duration: int) -> None:
@@ -330,17 +378,25 @@ class Promises:
         promise = "a commit of an unknown topic fails soon"
         if error is None:
             self._broken(promise, f"{member.name} has committed an offset of a topic that does not exist")
-        troubled = max(self._troubled_at.get(name, -1) for name in ("", member.name))
+        # A cooperative member's commit waits for the end of a rebalance.
+        waits = "cooperative-sticky" in member.plan.strategy
+        troubles = self._troubled_at if waits else self._cut_at
+        cut = max(troubles.get(name, -1) for name in ("", member.name))
         longest = 2 * self._recovery
-        if duration > longest and troubled < self._scheduler.now - duration - self._recovery:
+        if duration > longest and cut < self._scheduler.now - duration - self._recovery:
             self._broken(promise, f"{member.name} has waited {duration / SECOND:.1f} s for {error}")
+
+    def forked(self, member: Member, wrongs: str) -> None:
+        """Check that a forked child got errors, and nothing else."""
+        if wrongs:
+            self._broken("a forked child does its parent no harm", f"the child of {member.name}: {wrongs}")
 
     def closed(self, member: Member) -> None:
         """Check that nothing is left of a member that has closed."""
         for key, partition in self._partitions.items():
             if member.name in partition.owners:
                 self._broken(
-                    "callbacks are paired", f"{member.name} has closed, and {_name(key)} was not revoked"
+                    "callbacks are paired", f"{member.name} has closed, and {name_of(key)} was not revoked"
                 )
         asked, reported = self._asked[member.name], self._reported[member.name]
         if reported < asked:
@@ -362,12 +418,16 @@ class Promises:
     def unconsumed(self, topics: dict[str, list[int]]) -> list[str]:
         """Return what was not delivered of these topics; their values are the end offsets."""
         return [
-            f"{_name((topic, number))}: {self._partitions[topic, number].complete} of {end}"
+            f"{name_of((topic, number))}: {self._partitions[topic, number].complete} of {end}"
             for topic, ends in topics.items()
             if topic not in self._renewed
             for number, end in enumerate(ends)
             if self._partitions[topic, number].complete < end
         ]
+
+    def complete(self, key: Key) -> int:
+        """Return the offset below which all messages were delivered; 0 for a topic that was deleted."""
+        return 0 if key[0] in self._renewed else self._partitions[key].complete
 
     def owners(self, key: Key) -> list[str]:
         """Return the owners of a partition."""
@@ -376,7 +436,3 @@ class Promises:
     def _broken(self, promise: str, detail: str) -> NoReturn:
         self.violation = self.violation or BrokenPromiseError(promise, detail, self._scheduler.now)
         raise self.violation
-
-
-def _name(key: Key) -> str:
-    return f"{key[0]}[{key[1]}]"

@@ -25,24 +25,33 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 from greenlet import getcurrent, greenlet
 
 from groupwright.testing._simulation.scheduler import SECOND, Event, Process, Scheduler
 
+if TYPE_CHECKING:
+    from simulation.request_checks import RequestChecks
+
 BEGINNING = 1_000
 """The clock's reading, in seconds, at the beginning of a simulation: some code takes 0 for long ago."""
 _LAST_READINGS = frozenset({"timed", "_call"})
 """Functions of the consumer that read the clock after the last look at the session, before a message is
 returned or a callback is called: nothing can be promised of a process that is stopped there."""
+_MOST_READINGS = 50_000
+"""Readings of the clock, without a wait between them, after which a thread counts as spinning."""
 _HUB = 1
 """Identifier of the thread that runs the scheduler; it belongs to no process."""
 
 
 class ProcessKilledError(BaseException):
     """Unwinds the threads of a process that was killed. What they do meanwhile has no effect."""
+
+
+class SpinError(BaseException):
+    """A thread runs, and never waits."""
 
 
 class SignalError(BaseException):
@@ -57,6 +66,14 @@ class World:
         self.scheduler = scheduler
         self.random = scheduler.stream("threads")
         self.threads = _HUB
+        self._readings = self._events = 0
+
+    def _check_progress(self) -> None:
+        """Raise if a thread has read the clock for long, and has not waited."""
+        self._readings = 0
+        if self.scheduler.events_run == self._events:
+            raise SpinError
+        self._events = self.scheduler.events_run
 
     def monotonic(self) -> float:
         """Return virtual time in seconds.
@@ -69,17 +86,16 @@ class World:
             process = thread.process
             if not process.alive:
                 raise ProcessKilledError
+            self._readings += 1
+            if self._readings > _MOST_READINGS:
+                self._check_progress()
             if process.stop_after is not None:
                 process.stop_after -= 1
                 if process.stop_after < 0 and sys._getframe(2).f_code.co_name not in _LAST_READINGS:
                     process.stop_after = None
                     process.stop(process.stop_for)
                     thread.block(0)
-            if process.signals and process.takes_signals and thread is process.main:
-                process.signals[0] -= 1
-                if process.signals[0] < 0:
-                    del process.signals[0]
-                    raise SignalError
+            process.take_signal(thread)
         return BEGINNING + self.scheduler.now / SECOND
 
 
@@ -120,17 +136,39 @@ class MemberProcess(Process):
         self.main: VirtualThread | None = None
         """The thread in which signal handlers run."""
         self.signals: list[int] = []
-        """Readings of the clock by the main thread until a signal handler raises, once for each number."""
+        """Readings of the clock, and wake-ups of itself, by the main thread until a signal handler raises.
+
+        It raises once for each number.
+        """
         self.takes_signals = False
-        """Whether the main thread is where a signal handler may raise."""
+        """True if the main thread is where a signal handler may raise."""
         self.reason = ""
         """Why its member has sent the last JoinGroup."""
+        self.stops = 0
+        """How often it was stopped."""
+        self.stays = False
+        """True while its static member closes, which must not leave the group."""
+        self.requests: RequestChecks
+        """The checks of its member's requests."""
         self.on_wake: Callable[[], object] = _nothing
         """Called when the consumer's polling thread is woken."""
 
     def stop_at_reading(self, duration: int, readings: int) -> None:
         """Stop the process for `duration` microseconds, after so many readings of the clock."""
         self.stop_for, self.stop_after = duration, readings
+
+    def stop(self, duration: int) -> None:
+        """Stop it, and count that."""
+        self.stops += 1
+        super().stop(duration)
+
+    def take_signal(self, thread: "VirtualThread") -> None:
+        """Raise if a signal handler is to raise here."""
+        if self.signals and self.takes_signals and thread is self.main:
+            self.signals[0] -= 1
+            if self.signals[0] < 0:
+                del self.signals[0]
+                raise SignalError
 
     def kill(self) -> None:
         """End the process and its threads at once, as SIGKILL does."""
@@ -377,10 +415,15 @@ class _Starting:
     def __init__(self, work: Callable[[], object]) -> None:
         self._thread = VirtualThread(current().process, work)
 
+        self._is_started = False
+
     def start(self) -> None:
+        self._is_started = True
         self._thread.start(delay=int(present().random.random() ** 4 * 20_000))
 
     def join(self, timeout: float | None = None) -> None:
+        if not self._is_started:
+            raise RuntimeError("cannot join thread before it is started")
         self._thread.join(timeout)
 
     def is_alive(self) -> bool:
@@ -443,6 +486,7 @@ def install() -> None:
         thread = getcurrent()
         if isinstance(thread, VirtualThread):
             thread.process.on_wake()
+            thread.process.take_signal(thread)
 
     access.AccessGuard.wake = wake
     for module in modules:

@@ -1,11 +1,13 @@
 """Scenarios of simulations: a cluster, members with their applications, and troubles, all by a seed."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from groupwright.testing._simulation.scheduler import MS, SECOND
 
+GROUP = "group"
+"""The group in which all members are."""
 STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
@@ -44,6 +46,7 @@ class Kind(Enum):
     WAKE = "is woken up"
     SIGNAL = "is interrupted by a signal"
     LOSE_BROKERS = "has a handle without brokers"
+    FORK = "forks, and the child uses its consumer"
     MOVE = "the coordinator moves"
     STOP_BROKER = "a broker shuts down"
     CRASH_BROKER = "a broker crashes"
@@ -51,15 +54,20 @@ class Kind(Enum):
     CREATE = "a topic is created"
     DELETE = "a topic is deleted"
     EXPEL = "is removed by an administrator"
+    TWIN = "has its group.instance.id taken by another process"
+    COMMIT_BY_OTHER_THREAD = "commits by another thread"
+    CLOSE_ISOLATED = "is cut off, commits by another thread, and closes"
 
 
-_OF_MEMBERS = {
+_OF_MEMBERS: dict[Kind, float] = {
     Kind.CLOSE: 12,
-    Kind.CLOSE_BY_OTHER_THREAD: 1,
+    Kind.CLOSE_BY_OTHER_THREAD: 2,
+    Kind.COMMIT_BY_OTHER_THREAD: 2,
+    Kind.CLOSE_ISOLATED: 1,
     Kind.KILL: 2,
     Kind.RESTART: 6,
     Kind.STOP: 4,
-    Kind.BUSY: 2,
+    Kind.BUSY: 3,
     Kind.CUT: 4,
     Kind.ISOLATE: 2,
     Kind.ENFORCE: 8,
@@ -68,9 +76,11 @@ _OF_MEMBERS = {
     Kind.WAKE: 1,
     Kind.SIGNAL: 4,
     Kind.LOSE_BROKERS: 1,
+    Kind.FORK: 0.5,
     Kind.EXPEL: 1,
+    Kind.TWIN: 3,
 }
-_GENTLE = {
+_GENTLE: dict[Kind, float] = {
     Kind.JOIN: 12,
     Kind.CLOSE: 10,
     Kind.ENFORCE: 12,
@@ -78,10 +88,26 @@ _GENTLE = {
     Kind.UNSUBSCRIBE: 2,
     Kind.GROW: 1,
     Kind.WAKE: 1,
+    Kind.CLOSE_BY_OTHER_THREAD: 1,
     Kind.SIGNAL: 4,
+    Kind.FORK: 0.2,
 }
 """Kinds that make the group rebalance at once."""
-_OTHERS = {
+_SLOW: dict[Kind, float] = {
+    Kind.JOIN: 6,
+    Kind.CLOSE: 2,
+    Kind.CLOSE_BY_OTHER_THREAD: 2,
+    Kind.COMMIT_BY_OTHER_THREAD: 2,
+    Kind.CLOSE_ISOLATED: 2,
+    Kind.BUSY: 10,
+    Kind.STOP: 6,
+    Kind.ENFORCE: 2,
+    Kind.SIGNAL: 3,
+    Kind.TWIN: 4,
+    Kind.CRASH_BROKER: 1,
+}
+"""Kinds that have an effect of their own, if the group is otherwise at rest for longer than its intervals."""
+_OTHERS: dict[Kind, float] = {
     Kind.JOIN: 20,
     Kind.MOVE: 2,
     Kind.STOP_BROKER: 2,
@@ -91,7 +117,31 @@ _OTHERS = {
     Kind.DELETE: 1,
 }
 _LARGEST_GROUP = 8
-LONGEST_CALLBACK = 2 * SECOND
+LONGEST_CALLBACK = 4 * SECOND
+_LONG_WORK = 12 * SECOND
+_LONG_CLOSE = 15 * SECOND
+"""Time after which a close has ended, also if the coordinator does not answer."""
+
+OF_ANY = frozenset(
+    {
+        Kind.CLOSE,
+        Kind.CLOSE_BY_OTHER_THREAD,
+        Kind.KILL,
+        Kind.RESTART,
+        Kind.STOP,
+        Kind.BUSY,
+        Kind.CUT,
+        Kind.ISOLATE,
+        Kind.WAKE,
+        Kind.SIGNAL,
+        Kind.FORK,
+    }
+)
+"""Kinds that may also happen to an application that assigns by hand.
+
+Not that its handle loses all brokers: that is noticed when the coordinator is lost and found, which such an
+application does not look up before it commits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +150,8 @@ class MemberPlan:
 
     Attributes:
         name: Its `client.id`.
-        static: Whether it has a `group.instance.id`, which is its name.
+        static: Whether it has a `group.instance.id`.
+        instance: That id; by default its name.
         batch: Messages of a `consume`; 0 for `poll`.
         processing: Longest time between two polls.
         callback: Longest time of a rebalance callback.
@@ -110,8 +161,14 @@ class MemberPlan:
         seeks_at_start: Whether it seeks each partition to where it starts, soon after `on_assign`.
         assigns: Whether `on_assign` calls `assign` itself.
         commits_in_revoke: Whether `on_revoke` commits synchronously.
+        own_store: Whether it commits nothing, and `on_assign` seeks to the offsets that it stores itself.
         commits_unknown: Whether it also commits an offset of a topic that does not exist, now and then.
         ends: Whether it receives the ends of partitions (`enable.partition.eof`).
+        listens: Whether a listener counts lost partitions.
+        close_timeout: `timeout` of `close`, in seconds.
+        changes_wrongly: Whether it also tries calls of the other rebalance protocol, now and then.
+        reassigns: Chance that an application that assigns by hand changes its assignment.
+        subscribes: Chance that such a change is a subscription.
     """
 
     name: str
@@ -129,8 +186,15 @@ class MemberPlan:
     seeks_at_start: bool = False
     assigns: bool = False
     commits_in_revoke: bool = False
+    own_store: bool = False
     commits_unknown: bool = False
     ends: bool = False
+    listens: bool = False
+    close_timeout: float | None = None
+    changes_wrongly: bool = False
+    reassigns: float = 0.0
+    subscribes: float = 0.0
+    instance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +228,15 @@ class Scenario:
     auto_commit_interval: int = 1 * SECOND
     initial_delay: int = 0
     brokers: int = 3
+    slow_share: float = 0.02
+    """Share of messages over the network that take up to 60 ms, instead of 2 ms."""
     topics: tuple[tuple[str, int], ...] = (("orders", 4),)
     produce_interval: int = 100 * MS
     largest_group: int = _LARGEST_GROUP
     """Largest number of members that run at a time."""
     members: tuple[MemberPlan, ...] = ()
+    by_hand: tuple[MemberPlan, ...] = ()
+    """Applications that assign by hand, each with a group of its own, which has no members."""
     troubles: tuple[Trouble, ...] = field(default_factory=tuple)
 
     @property
@@ -192,31 +260,37 @@ def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario
     topics = [("orders", chance.randint(1, 6))]
     if chance.random() < 0.5:
         topics.append(("payments", chance.randint(1, 3)))
-    session = chance.choice((2, 3, 6, 6, 10, 45)) * SECOND
+    gentle = chance.random() < 0.6
+    slow = not gentle and chance.random() < 0.4
+    session = chance.choice((2, 3, 6) if slow else (2, 3, 6, 6, 10, 45)) * SECOND
+    poll_interval = max(session, chance.choice((3, 3, 6, 12) if slow else (3, 6, 12, 60)) * SECOND)
     names = tuple(name for name, _ in topics)
+    has_stores = not mixed and chance.random() < 0.1
     count = 0
 
     def member() -> MemberPlan:
         nonlocal count
         count += 1
-        return _member(chance, f"m{count}", strategies, names, mixed=mixed, quick=gentle)
+        plan = _member(chance, f"m{count}", strategies, names, mixed=mixed, quick=gentle)
+        return _with_store(plan) if has_stores else plan
 
-    gentle = chance.random() < 2 / 3
     members = tuple(member() for _ in range(chance.randint(1, 4)))
     made, at = [], 0
     gaps = (100 * MS, 200 * MS, 400 * MS) if gentle else (100 * MS, 300 * MS, SECOND, 2 * SECOND)
-    gap = chance.choice(gaps)
-    weighted = _GENTLE if gentle else _OF_MEMBERS | _OTHERS
+    gap = 2 * session if slow else chance.choice(gaps)
+    weighted = _SLOW if slow else _GENTLE if gentle else _OF_MEMBERS | _OTHERS
     kinds, weights = list(weighted), list(weighted.values())
-    for _ in range(3 * troubles if gentle else troubles):
+    for _ in range(troubles // 5 if slow else 3 * troubles if gentle else troubles):
         at += int(chance.expovariate(1) * gap)
         kind = chance.choices(kinds, weights)[0]
-        made.append(_trouble(chance, kind, at, session, member() if kind is Kind.JOIN else None))
+        plan = member() if kind is Kind.JOIN else None
+        made.append(_trouble(chance, kind, at, session, poll_interval, plan))
+    by_hand = _by_hand(chance, names) if chance.random() < 0.5 else ()
     return Scenario(
         seed,
         session_timeout=session,
         heartbeat_interval=min(session // 4, chance.choice((SECOND, 3 * SECOND))),
-        max_poll_interval=max(session, chance.choice((3, 6, 12, 60)) * SECOND),
+        max_poll_interval=poll_interval,
         auto_commit_interval=chance.choice((200 * MS, SECOND, 5 * SECOND)),
         initial_delay=0 if gentle else chance.choice((0, 0, 500 * MS, 3 * SECOND)),
         brokers=chance.choice((1, 3, 3)),
@@ -224,8 +298,31 @@ def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario
         produce_interval=chance.choice((200 * MS, SECOND, 5 * SECOND)),
         largest_group=chance.choice((3, 5, 6, 7, _LARGEST_GROUP) if gentle else (2, 3, 3, 4, 6)),
         members=members,
+        by_hand=by_hand,
         troubles=tuple(made),
     )
+
+
+def _by_hand(chance: random.Random, topics: tuple[str, ...]) -> tuple[MemberPlan, ...]:
+    return (
+        MemberPlan(
+            "hand",
+            topics=topics,
+            commits=chance.choice((Commits.AUTO, *Commits)),
+            batch=chance.choice((0, 0, 1, 10, 100)),
+            processing=chance.choice((0, 5 * MS, 50 * MS)),
+            seeks=chance.choice((0.0, 0.0, 0.02)),
+            pauses=chance.choice((0.0, 0.02)),
+            commits_unknown=chance.random() < 0.1,
+            ends=chance.random() < 0.3,
+            reassigns=chance.choice((0.02, 0.1, 0.3)),
+            subscribes=chance.choice((0.0, 0.2, 0.5)),
+        ),
+    )
+
+
+def _with_store(plan: MemberPlan) -> MemberPlan:
+    return replace(plan, own_store=True, commits=Commits.SYNC, commits_in_revoke=False, seeks_at_start=False)
 
 
 def _strategies(chance: random.Random, *, cooperative: bool) -> tuple[str, ...]:
@@ -247,6 +344,8 @@ def _member(
     client = chance.choice(list(Client)) if mixed else Client.GROUPWRIGHT
     commits = chance.choice((Commits.AUTO, Commits.AUTO, *Commits))
     some = topics if chance.random() < 0.8 else topics[:1]
+    if client is Client.GROUPWRIGHT and chance.random() < 0.1:
+        some = (*some, "returns")  # which does not exist at first
     return MemberPlan(
         name,
         client,
@@ -265,18 +364,30 @@ def _member(
         commits_in_revoke=chance.random() < 0.2,
         commits_unknown=chance.random() < 0.1,
         ends=chance.random() < 0.3,
+        listens=chance.random() < 0.5,
+        # Without time, a member ends without LeaveGroup, and the group waits for its session.
+        close_timeout=None if quick else chance.choice((None, None, None, None, 1, 0)),
+        changes_wrongly=chance.random() < 0.1,
     )
 
 
-def _trouble(chance: random.Random, kind: Kind, at: int, session: int, plan: MemberPlan | None) -> Trouble:
+def _trouble(
+    chance: random.Random, kind: Kind, at: int, session: int, poll_interval: int, plan: MemberPlan | None
+) -> Trouble:
     short, long = int(chance.random() * 2 * SECOND), session + int(chance.random() * session)
     duration = 0
+    detail = chance.randint(0, 60) if kind in {Kind.STOP, Kind.SIGNAL} else chance.randint(0, 2)
     match kind:
-        case Kind.STOP | Kind.ISOLATE | Kind.BUSY:
+        case Kind.STOP if detail % 2:  # after `on_assign`, or before a close: for longer than the session
+            duration = long
+        case Kind.STOP | Kind.ISOLATE:
             duration = chance.choice((short, short, long))
+        case Kind.BUSY:
+            duration = chance.choice((short, long, min(poll_interval, _LONG_WORK) + SECOND + short))
         case Kind.RESTART | Kind.STOP_BROKER | Kind.CRASH_BROKER | Kind.UNSUBSCRIBE:
             duration = short
-    detail = chance.randint(0, 60) if kind in {Kind.STOP, Kind.SIGNAL} else chance.randint(0, 2)
+        case Kind.CLOSE_ISOLATED:
+            duration = _LONG_CLOSE
     return Trouble(at, kind, chance.randint(0, _LARGEST_GROUP - 1), duration, detail, plan)
 
 

@@ -9,7 +9,7 @@ from simulation.scenario import Commits, MemberPlan, Scenario
 _T = TypeVar("_T")
 
 Breaks = Callable[[Scenario], bool]
-"""Whether a scenario still breaks the promise."""
+"""True if a scenario still breaks the promise."""
 
 
 def shrink(scenario: Scenario, breaks: Breaks, is_over: Callable[[], bool]) -> Scenario:
@@ -37,10 +37,19 @@ def _candidates(scenario: Scenario) -> Iterator[Scenario]:
     if len(scenario.members) > 1:
         for index in range(len(scenario.members)):
             yield replace(scenario, members=_without(scenario.members, index))
+    if scenario.by_hand:
+        yield replace(scenario, by_hand=())
     yield from _smaller_clusters(scenario)
+    yield from _simpler_applications(scenario)
+
+
+def _simpler_applications(scenario: Scenario) -> Iterator[Scenario]:
     for index, plan in enumerate(scenario.members):
         for simpler in _simpler(plan):
             yield replace(scenario, members=_with(scenario.members, index, simpler))
+    for index, plan in enumerate(scenario.by_hand):
+        for simpler in _simpler(plan):
+            yield replace(scenario, by_hand=_with(scenario.by_hand, index, simpler))
     for index, trouble in enumerate(scenario.troubles):
         for simpler in () if trouble.plan is None else _simpler(trouble.plan):
             yield replace(scenario, troubles=_with(scenario.troubles, index, replace(trouble, plan=simpler)))
@@ -65,7 +74,7 @@ def _with(values: tuple[_T, ...], index: int, value: _T) -> tuple[_T, ...]:
 
 
 def _simpler(plan: MemberPlan) -> Iterator[MemberPlan]:
-    plain = MemberPlan(plan.name, plan.client, plan.strategy, plan.topics)
+    plain = MemberPlan(plan.name, plan.client, plan.strategy, plan.topics, reassigns=plan.reassigns)
     if plan != plain:
         yield plain
     simplest: dict[str, object] = {
@@ -79,6 +88,12 @@ def _simpler(plan: MemberPlan) -> Iterator[MemberPlan]:
         "seeks_at_start": False,
         "assigns": False,
         "commits_in_revoke": False,
+        "own_store": False,
+        "commits_unknown": False,
+        "ends": False,
+        "listens": False,
+        "close_timeout": None,
+        "changes_wrongly": False,
     }
     for name, value in simplest.items():
         if getattr(plan, name) != value:

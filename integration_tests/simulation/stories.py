@@ -90,6 +90,152 @@ def _closed_before_on_assign() -> list[Scenario]:
     ]
 
 
+def _interrupted_by_hand() -> list[Scenario]:
+    """A signal handler raises in the first native call after an assignment by hand without offsets."""
+    plan = MemberPlan("hand", processing=0, reassigns=0.3)
+    signals = tuple(Trouble(tenth * 100 * MS, Kind.SIGNAL, 1, detail=tenth % 61) for tenth in range(20, 200))
+    return [
+        Scenario(
+            seed, members=(MemberPlan("m1"),), by_hand=(plan,), produce_interval=20 * MS, troubles=signals
+        )
+        for seed in range(3)
+    ]
+
+
+def _forks() -> list[Scenario]:
+    """A process forks, in each place in which it can, and the child uses the consumer."""
+    plan = MemberPlan("m1", processing=0)
+    forks = tuple(Trouble(second * SECOND, Kind.FORK, detail=second % 3) for second in range(2, 14))
+    joins = tuple(Trouble(second * SECOND, Kind.ENFORCE) for second in range(2, 14))
+    return [Scenario(1, members=(plan,), produce_interval=50 * MS, troubles=(*forks, *joins))]
+
+
+def _interrupted_within_a_group() -> list[Scenario]:
+    """A signal handler raises soon after `on_assign`, and the application assigns by hand before it polls."""
+    plan = MemberPlan("hand", commits=Commits.SYNC, processing=0, ends=True, reassigns=0.3, subscribes=0.5)
+    signals = tuple(
+        Trouble(tenth * 100 * MS, Kind.SIGNAL, 1, detail=1 + tenth % 4 * 5) for tenth in range(20, 400)
+    )
+    return [
+        Scenario(
+            seed, members=(MemberPlan("m1"),), by_hand=(plan,), produce_interval=SECOND, troubles=signals
+        )
+        for seed in range(10)
+    ]
+
+
+def _sought_before_the_assignment() -> list[Scenario]:
+    """A signal handler raises soon after `on_assign`, and the application seeks before it polls."""
+    plan = MemberPlan("m1", processing=0, seeks_at_start=True, changes_wrongly=True)
+    rejoins = tuple(Trouble(second * SECOND, Kind.ENFORCE) for second in range(3, 60, 3))
+    signals = tuple(
+        Trouble(second * SECOND - 500 * MS, Kind.SIGNAL, detail=1 + second % 4 * 5)
+        for second in range(3, 60, 3)
+    )
+    return [Scenario(seed, members=(plan,), troubles=(*rejoins, *signals)) for seed in range(4)]
+
+
+def _rejected_after_a_commit_under_way() -> list[Scenario]:
+    """An application assigns again while a commit is under way, and a later one was rejected at once."""
+    plan = MemberPlan("hand", commits=Commits.ASYNC, batch=10, processing=0, reassigns=0.3, subscribes=0.5)
+    waits = (Trouble(60 * SECOND, Kind.WAKE),)
+    return [
+        Scenario(seed, members=(MemberPlan("m1"),), by_hand=(plan,), produce_interval=20 * MS, troubles=waits)
+        for seed in range(6)
+    ]
+
+
+def _a_commit_under_way_when_the_group_assigns() -> list[Scenario]:
+    """An application reads by hand, subscribes, and commits just before the poll that assigns."""
+    plan = MemberPlan("hand", commits=Commits.ASYNC, processing=0, reassigns=0.2, subscribes=1.0)
+    waits = (Trouble(30 * SECOND, Kind.WAKE),)
+    return [
+        Scenario(
+            seed,
+            slow_share=0.4,
+            members=(MemberPlan("m1"),),
+            by_hand=(plan,),
+            produce_interval=5 * MS,
+            troubles=waits,
+        )
+        for seed in range(2)
+    ]
+
+
+def _read_by_hand_before_an_interrupted_assignment() -> list[Scenario]:
+    """A signal handler raises soon after `on_assign`, when the partitions were read by hand before."""
+    signals = tuple(
+        Trouble(tenth * 100 * MS, Kind.SIGNAL, 1, detail=1 + tenth % 2 * 5) for tenth in range(20, 300, 3)
+    )
+    return [
+        Scenario(
+            0,
+            members=(MemberPlan("m1"),),
+            by_hand=(
+                MemberPlan("hand", commits=commits, batch=10, reassigns=0.05, subscribes=1.0, processing=0),
+            ),
+            produce_interval=20 * MS,
+            troubles=signals,
+        )
+        for commits in (Commits.SYNC, Commits.ASYNC)
+    ]
+
+
+def _busy_beyond_the_poll_interval() -> list[Scenario]:
+    """An application processes for longer than `max.poll.interval.ms`, and commits before it polls again."""
+    return [
+        Scenario(
+            0,
+            session_timeout=3 * SECOND,
+            max_poll_interval=3 * SECOND,
+            members=(MemberPlan("m1", commits=Commits.SYNC, processing=0),),
+            produce_interval=200 * MS,
+            troubles=(Trouble(5 * SECOND, Kind.BUSY, duration=seconds * SECOND),),
+        )
+        for seconds in (4, 8)
+    ]
+
+
+def _callbacks_beyond_the_poll_interval() -> list[Scenario]:
+    """Rebalance callbacks take longer than `max.poll.interval.ms`, which counts as polling."""
+    rejoins = tuple(Trouble(second * SECOND, Kind.ENFORCE) for second in range(5, 45, 7))
+    return [
+        Scenario(
+            seed,
+            session_timeout=3 * SECOND,
+            max_poll_interval=3 * SECOND,
+            members=(MemberPlan("m1", processing=0, callback=8 * SECOND),),
+            produce_interval=200 * MS,
+            troubles=rejoins,
+        )
+        for seed in range(2)
+    ]
+
+
+def _closed_while_an_assignment_waits() -> list[Scenario]:
+    """A member closes in a rebalance, and is stopped beyond its session when its assignment has come."""
+    plans = (MemberPlan("m1", processing=0, callback=100 * MS), MemberPlan("m2", processing=0))
+    return [
+        Scenario(
+            0,
+            session_timeout=2 * SECOND,
+            heartbeat_interval=500 * MS,
+            max_poll_interval=3 * SECOND,
+            produce_interval=200 * MS,
+            members=plans,
+            troubles=tuple(
+                trouble
+                for at in (3 * SECOND, 13 * SECOND, 23 * SECOND)
+                for trouble in (
+                    Trouble(at, Kind.STOP, 0, 3 * SECOND, detail),
+                    Trouble(at, Kind.JOIN, plan=MemberPlan(f"m{at}", processing=0)),
+                )
+            ),
+        )
+        for detail in (23, 33, 43, 53)
+    ]
+
+
 STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "consume-gathers": _consume_gathers,
     "stopped-after-on-assign": _stopped_after_on_assign,
@@ -97,5 +243,15 @@ STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "seek-soon-after-a-reassignment": _a_seek_soon_after_a_reassignment,
     "commits-after-a-seek": _commits_after_a_seek,
     "closed-before-on-assign": _closed_before_on_assign,
+    "interrupted-by-hand": _interrupted_by_hand,
+    "interrupted-within-a-group": _interrupted_within_a_group,
+    "sought-before-the-assignment": _sought_before_the_assignment,
+    "rejected-after-a-commit-under-way": _rejected_after_a_commit_under_way,
+    "a-commit-under-way-when-the-group-assigns": _a_commit_under_way_when_the_group_assigns,
+    "read-by-hand-before-an-interrupted-assignment": _read_by_hand_before_an_interrupted_assignment,
+    "busy-beyond-the-poll-interval": _busy_beyond_the_poll_interval,
+    "callbacks-beyond-the-poll-interval": _callbacks_beyond_the_poll_interval,
+    "closed-while-an-assignment-waits": _closed_while_an_assignment_waits,
+    "forks": _forks,
 }
 """Scenarios by name; each list plays in seconds."""

@@ -16,9 +16,10 @@ from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.security import Listener, Security
+from harness.waiting import holds_within
 from soak import checker, schedule, stored
 from soak.events import Key, now
-from soak.fleet import PRODUCER, Fleet, Worker, wait_until
+from soak.fleet import PRODUCER, Fleet, Worker
 from soak.member import Order
 from soak.schedule import Fault, Kind
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord
@@ -86,7 +87,7 @@ class Result:
     rebalances: dict[str, int]
     """The number of generations stored for each group."""
     drained: bool
-    """Whether all messages were consumed, and each partition had one owner, within `_DRAIN_SECONDS`."""
+    """True if all messages were consumed, and each partition had one owner, within `_DRAIN_SECONDS`."""
 
 
 Watcher = Callable[[Progress], None]
@@ -277,7 +278,7 @@ class _Run:
         with self._fleet.injecting("delete topic", _DELETED):
             futures = self._kafka.admin().delete_topics([_DELETED], request_timeout=_BROKER_SECONDS)
             futures[_DELETED].result(_BROKER_SECONDS)
-            is_clean = wait_until(lambda: not self._has_offsets(), _OFFSETS_SECONDS)
+            is_clean = holds_within(lambda: not self._has_offsets(), _OFFSETS_SECONDS, _STEP_SECONDS)
         if not is_clean:
             # A broker that crashes before removing the offsets keeps them, and members of the next topic of
             # this name would begin beyond its end.
@@ -353,7 +354,7 @@ class _Run:
             sessions = _SESSIONS_IF_MISSING if missing else 1
             return now() - last_trouble > sessions * self._plan.timing.session
 
-        return wait_until(calm, _DRAIN_SECONDS)
+        return holds_within(calm, _DRAIN_SECONDS, _STEP_SECONDS)
 
     def _is_settled(self, group: str) -> bool:
         """Return whether all members have joined, partitions have one owner each, and nothing is unread.
@@ -418,5 +419,5 @@ def _once_unfenced(request: Callable[[], None]) -> None:
             return False
         return True
 
-    if not wait_until(is_done, _BROKER_SECONDS):
+    if not holds_within(is_done, _BROKER_SECONDS, _STEP_SECONDS):
         request()

@@ -20,7 +20,7 @@ class Started(Event):
     commits: str
     """Kind of commits: auto, sync, async, store (`store_offsets`) or message (`commit(message=…)`)."""
     guest: bool = False
-    """Whether the member lacks the right to read the forbidden topic."""
+    """True if the member lacks the right to read the forbidden topic."""
 
 
 @dataclass(frozen=True, slots=True)

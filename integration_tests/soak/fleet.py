@@ -3,8 +3,7 @@
 import dataclasses
 import os
 import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +33,12 @@ class Worker:
 
     @property
     def guest(self) -> bool:
-        """Whether the member may not read the forbidden topic; no other fault is injected into it."""
+        """True if the member may not read the forbidden topic; no other fault is injected into it."""
         return bool(self.role.secured)
 
     @property
     def free(self) -> bool:
-        """Whether the process runs and no fault is in progress."""
+        """True if the process runs and no fault is in progress."""
         return self.process.running and not self.frozen and not self.leaving and now() > self.busy_until
 
 
@@ -226,13 +225,3 @@ class Fleet:
         return GuardedProcess(
             [*environment, *command], log_path=self._directory / f"{name}.log", remove_if_orphaned=None
         )
-
-
-def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Wait for the condition; return whether it became true within so many seconds."""
-    pause, deadline = threading.Event(), now() + seconds
-    while not condition():
-        if now() > deadline:
-            return False
-        pause.wait(0.1)
-    return True

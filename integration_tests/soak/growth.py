@@ -105,7 +105,7 @@ class Pair:
             consumer.add_listener(_Ear(self, index))
             self._consumers.append(consumer)
 
-    def heard(self, index: int, rebalance: Rebalance) -> None:
+    def on_rebalance(self, index: int, rebalance: Rebalance) -> None:
         """Note a rebalance of one of them."""
         self._generations[index] = rebalance.generation
         self.rebalances += index == 0
@@ -150,7 +150,7 @@ class _Ear(RebalanceListener):
         self._index = index
 
     def rebalanced(self, rebalance: Rebalance) -> None:
-        self._pair.heard(self._index, rebalance)
+        self._pair.on_rebalance(self._index, rebalance)
 
 
 def measure(

@@ -230,7 +230,7 @@ class Member(RebalanceListener):
             self._history.write(events.Failed(now(), "poll", repr(error)))
         else:
             # Written first: the next poll may begin to commit these messages.
-            self._history.write(*(_told(message, polled) for message in messages))
+            self._history.write(*(_event_of(message, polled) for message in messages))
             self._process(message for message in messages if message.error() is None)
 
     def _take(self) -> list[Message]:
@@ -411,7 +411,7 @@ def main(role: Role) -> int:
     return 0
 
 
-def _told(message: Message, polled: float) -> events.Event:
+def _event_of(message: Message, polled: float) -> events.Event:
     """Return the event for a polled message, partition end or error."""
     error = message.error()
     if error is None:

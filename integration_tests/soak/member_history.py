@@ -92,7 +92,7 @@ class Life:
     """Times at which the application did not poll, for any reason."""
     killed: float = math.inf
     hung: bool = False
-    """Whether the process ignored the order to leave."""
+    """True if the process ignored the order to leave."""
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ class Life:
 
     @property
     def ended(self) -> bool:
-        """Whether the process ended with a clean shutdown."""
+        """True if the process ended with a clean shutdown."""
         return any(isinstance(event, Ended) for event in self.events)
 
     def commits(self) -> Iterator[Committed]:

@@ -88,7 +88,7 @@ class Character:
     commits: str
     """auto, sync, async, store or message."""
     eof: bool
-    """Whether `enable.partition.eof` is set."""
+    """True if `enable.partition.eof` is set."""
     seeks: str
     """Seeks after an assignment: none, on (to the current position) or back (by a few messages)."""
     calls: str

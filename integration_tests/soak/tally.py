@@ -50,7 +50,7 @@ class Tally:
         for name, (group, reader) in self._readers.items():
             for event in reader.read():
                 self.histories[name].append(event)
-                self._note(name, group, event)
+                self._record(name, group, event)
 
     def up(self, name: str) -> bool:
         """Return whether a process has written any event yet."""
@@ -78,7 +78,7 @@ class Tally:
                 owners[key] += 1
         return sum(owners[key] != 1 for key in {key for key, _ in self.produced})
 
-    def _note(self, name: str, group: str, event: Event) -> None:
+    def _record(self, name: str, group: str, event: Event) -> None:
         match event:
             case Produced(key=key, offset=offset):
                 self.produced.add((key, offset))

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 from pyspark.sql import SparkSession
 
-from groupwright.cli.pipeline_spark import local_spark
+from groupwright.cli.pipeline.spark import local_spark
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

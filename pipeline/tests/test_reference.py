@@ -10,7 +10,9 @@ PART = Path(__file__).parents[1]
 
 def test_the_pages_are_what_the_code_says() -> None:
     assert (PART / "TABLES.md").read_text(encoding="utf-8") == reference.page()
-    assert reference.settings() in (PART / "README.md").read_text(encoding="utf-8")
+    readme = (PART / "README.md").read_text(encoding="utf-8")
+    assert reference.settings() in readme
+    assert reference.metrics() in readme
 
 
 def test_every_column_of_every_table_says_what_it_is() -> None:

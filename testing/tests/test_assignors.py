@@ -4,6 +4,7 @@ import itertools
 import random
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
@@ -211,13 +212,13 @@ class DoesNotListen(Dealer):
 
 FAULTS: dict[type[Assignor], str] = {
     GivesTwice: r"assignor 'gives-twice': partition 0 of 'topic-\d' is assigned both to '\S+' and to '\S+'",
-    Forgets: r"assignor 'forgets' gives partitions to nobody: {'topic-\d': \[0\]",
+    Forgets: r"assignor 'forgets' leaves partitions unassigned: {'topic-\d': \[0\]",
     IgnoresSubscriptions: r"assignor 'ignores-subscriptions': member '\S+' is assigned partitions of "
     r"'topic-\d', which it does not subscribe to",
     DependsOnMemberOrder: r"assignor 'depends-on-member-order' gives '\S+' first {.*}, and when members, "
     "topics and subscriptions come in another order {.*}",
     DependsOnTopicOrder: "assignor 'depends-on-topic-order' gives .* come in another order",
-    Rolls: r"assignor 'rolls' gives '\S+' first {.*}, and when it is asked again {.*}",
+    Rolls: r"assignor 'rolls' gives '\S+' first {.*}, and when it assigns the same group again {.*}",
     Stumbles: r"assignor 'stumbles' raises TypeError\(.* from assign",
     Spoils: "assignor 'spoils' changes the group that it is given",
     Snatches: r"assignor 'snatches': it rebalances cooperatively, but assigns 'topic-\d' \[\d+\] to '\S+' "
@@ -248,6 +249,14 @@ def test_faults_of_an_assignor_are_reported_with_the_group(kind: type[Assignor],
 def test_a_group_without_members_passes() -> None:
     report = check(by_name("sticky"), [Group([], {"t": 3})])
     assert (report.groups, report.partitions, report.most_rounds) == (1, 0, 0)
+
+
+def test_an_assignor_may_be_frozen() -> None:
+    @dataclass(frozen=True)
+    class Frozen(Dealer):
+        region: str = "eu"
+
+    assert check(Frozen(), [Group([Member("a", ["t"]), Member("b", ["t"])], {"t": 3})]).partitions == 3
 
 
 def test_faults_are_assertions_that_fail() -> None:

@@ -22,7 +22,7 @@ from groupwright.testing import (  # noqa: E402 - needs what may be missing
     Security,
 )
 from groupwright.testing._kafka import containers, engine  # noqa: E402 - as above
-from groupwright.testing._kafka.readiness import QUIET  # noqa: E402 - as above
+from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS  # noqa: E402 - as above
 from harness.tools import lacking  # noqa: E402 - as above
 
 TIMEOUT = 20.0
@@ -110,7 +110,7 @@ def test_all_nodes_have_secured_listeners_and_know_the_users(cluster: KafkaConta
     for listener in Listener:
         config = cluster.secure_config(listener, mechanism="SCRAM-SHA-512", user="alice")
         for server in config["bootstrap.servers"].split(","):
-            admin = AdminClient({**QUIET, **config, "bootstrap.servers": server})
+            admin = AdminClient({**CLIENT_DEFAULTS, **config, "bootstrap.servers": server})
             brokers = admin.list_topics(timeout=TIMEOUT).brokers
             assert {f"{each.host}:{each.port}" for each in brokers.values()} == set(
                 config["bootstrap.servers"].split(",")
@@ -121,7 +121,7 @@ def test_a_node_behind_a_link_that_is_cut_is_out_of_reach_and_the_others_are_not
     cluster: KafkaContainers, eventually: Callable[[Callable[[], bool]], bool]
 ) -> None:
     brokers = (
-        AdminClient({**QUIET, "bootstrap.servers": cluster.proxied_servers})
+        AdminClient({**CLIENT_DEFAULTS, "bootstrap.servers": cluster.proxied_servers})
         .list_topics(timeout=TIMEOUT)
         .brokers
     )
@@ -133,10 +133,10 @@ def test_a_node_behind_a_link_that_is_cut_is_out_of_reach_and_the_others_are_not
 
     assert eventually(lambda: cluster.link(2).connections == 0)
     for node in (1, 3):
-        admin = AdminClient({**QUIET, "bootstrap.servers": cluster.link(node).address})
+        admin = AdminClient({**CLIENT_DEFAULTS, "bootstrap.servers": cluster.link(node).address})
         assert set(admin.list_topics(timeout=TIMEOUT).brokers) == {1, 2, 3}
     cluster.link(2).restore()
-    admin = AdminClient({**QUIET, "bootstrap.servers": cluster.link(2).address})
+    admin = AdminClient({**CLIENT_DEFAULTS, "bootstrap.servers": cluster.link(2).address})
     assert admin.list_topics(timeout=TIMEOUT).brokers
 
 
@@ -154,7 +154,7 @@ def test_all_nodes_come_back_with_their_data_when_all_were_killed(cluster: Kafka
 def test_a_node_whose_disk_is_full_ends(eventually: Callable[[Callable[[], bool]], bool]) -> None:
     with KafkaContainers(1, disk="64m") as kafka:
         kafka.create_topic("much")
-        producer = Producer({**QUIET, "bootstrap.servers": kafka.bootstrap_servers})
+        producer = Producer({**CLIENT_DEFAULTS, "bootstrap.servers": kafka.bootstrap_servers})
 
         kafka.fill_disk(1)
 
@@ -170,14 +170,14 @@ def test_a_node_whose_disk_is_full_ends(eventually: Callable[[Callable[[], bool]
 
 
 def test_a_disk_without_a_size_is_not_filled() -> None:
-    with pytest.raises(KafkaContainersError, match='give the cluster a size, as in disk="256m"'):
+    with pytest.raises(KafkaContainersError, match='create the cluster with one, as in disk="256m"'):
         KafkaContainers(image="none").fill_disk(1)
 
 
 def test_an_image_that_is_nowhere_is_named(cluster: KafkaContainers) -> None:
     assert cluster.running(1)  # so that there is an engine
     with (
-        pytest.raises(ContainersUnavailableError, match="no image 'nobody/has:this'"),
+        pytest.raises(ContainersUnavailableError, match="does not have the image 'nobody/has:this'"),
         KafkaContainers(image="nobody/has:this"),
     ):
         pass

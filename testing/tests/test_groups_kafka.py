@@ -15,10 +15,10 @@ from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
 from groupwright.testing.groups import (
     End,
+    GuaranteeViolatedError,
     LoadedGroup,
     LoadedGroupError,
     ProcessMember,
-    PromiseBrokenError,
     ThreadMember,
     WithDetails,
 )
@@ -49,7 +49,7 @@ class Amnesiac(confluent_kafka.Consumer):
 
 @pytest.mark.parametrize("make", [Consumer, confluent_kafka.Consumer])
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_members_in_threads_come_and_go_and_keep_every_promise(
+def test_members_in_threads_come_and_go_and_violate_no_guarantee(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, make: Callable[..., Any], strategy: str
 ) -> None:
     topics = {new_kafka_topic(4): 4, new_kafka_topic(3): 3}
@@ -134,7 +134,7 @@ def test_a_message_that_no_member_was_given_is_reported(
         group.start_member()
         group.wait_until(lambda: group.ledger.consumed_count > 0, "messages")
 
-        with pytest.raises(PromiseBrokenError, match=rf"lost: {topic} \[0\], offsets 0-4"):
+        with pytest.raises(GuaranteeViolatedError, match=rf"lost: {topic} \[0\], offsets 0-4"):
             group.finish()
 
 

@@ -14,13 +14,13 @@ from groupwright.testing.groups import (
     Event,
     Failed,
     Faulted,
+    GuaranteeViolatedError,
     HistoryReader,
     HistoryWriter,
     Killed,
     Ledger,
     Left,
     Produced,
-    PromiseBrokenError,
     Rebalanced,
     Redelivery,
     Report,
@@ -107,7 +107,7 @@ def test_what_no_member_consumed_is_lost() -> None:
     assert story.ledger.unconsumed_count == 5
     assert not story.ledger.is_consumed({(T, 0): 5})
     assert story.ledger.is_consumed({(T, 0): 4})
-    with pytest.raises(PromiseBrokenError, match=r"lost: t \[0\], offsets 4-5"):
+    with pytest.raises(GuaranteeViolatedError, match=r"lost: t \[0\], offsets 4-5"):
         report.raise_for_violations()
 
 
@@ -126,7 +126,7 @@ def test_a_loss_is_not_made_up_for_by_a_duplicate() -> None:
     assert story.ledger.redelivered_count == 1
 
 
-def test_what_was_not_produced_is_foreign_and_no_broken_promise() -> None:
+def test_what_was_not_produced_is_foreign_and_violates_no_guarantee() -> None:
     story = Story((0, 0, 10))
     story.own_and_consume("a", 0, 12)
 

@@ -1,4 +1,4 @@
-"""The conditions of a settled group, for members that are played; and requests that are refused."""
+"""Conditions of a settled group, with stub members; and calls that are rejected."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from groupwright.testing.groups import (
 T = "t"
 
 
-class Played(Member):
+class StubMember(Member):
     """A member without a consumer."""
 
     ended = False
@@ -35,10 +35,10 @@ class Played(Member):
 
 
 def group_of(**owned: tuple[int, ...]) -> LoadedGroup:
-    """Four partitions, and members that have settled in generation 2."""
+    """Return a group with four partitions, whose members have settled in generation 2."""
     group = LoadedGroup("127.0.0.1:1", {T: 4}, messages_per_second=0, patience=0.1)
     for name, partitions in owned.items():
-        group.members.append(Played(name, group.ledger))
+        group.members.append(StubMember(name, group.ledger))
         rebalance(group, name, 2, *partitions)
     return group
 
@@ -83,19 +83,19 @@ def test_members_in_two_generations_are_not_settled() -> None:
 
 def test_a_member_that_has_not_joined_yet_is_waited_for() -> None:
     group = group_of(a=(0, 1, 2, 3))
-    group.members.append(Played("b", group.ledger))
+    group.members.append(StubMember("b", group.ledger))
     assert group.unsettled() == "on_assign has not been called in b"
 
 
 def test_members_that_are_paused_or_have_ended_do_not_count() -> None:
     group = group_of(a=(0, 1, 2, 3), b=(0, 1), c=(2,))
     first, second, third = group.members
-    assert isinstance(third, Played)
+    assert isinstance(third, StubMember)
     second.pause_polling()
     third.ended = True
     assert group.unsettled() == ""
     first.pause_polling()
-    assert group.unsettled() == "the members' generations are none: no member is active"
+    assert group.unsettled() == "no member is active"
     second.resume_polling()
     assert group.unsettled() == "t [2] is owned by no member, t [3] is owned by no member"
 
@@ -103,14 +103,14 @@ def test_members_that_are_paused_or_have_ended_do_not_count() -> None:
 def test_a_member_that_ends_by_itself_ends_every_wait() -> None:
     group = group_of(a=(0, 1, 2, 3))
     member = group.members[0]
-    assert isinstance(member, Played)
+    assert isinstance(member, StubMember)
     member.ended = True
     with pytest.raises(LoadedGroupError, match="a ended by itself"):
         group.wait_until(lambda: True, "anything")
 
 
-class Refused:
-    """A consumer that cannot be subscribed."""
+class FailingConsumer:
+    """A consumer whose `subscribe` raises."""
 
     def __init__(self, _: dict[str, Any]) -> None: ...
 
@@ -118,16 +118,16 @@ class Refused:
         raise ValueError("no topics")
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_impossible_members_and_faults_are_rejected() -> None:
     group = group_of(a=(0,))
     with pytest.raises(LoadedGroupError, match="a is a thread, which cannot be killed"):
         group.kill(group.members[0])
-    with pytest.raises(LoadedGroupError, match="'some:thing' is for members that are processes"):
+    with pytest.raises(LoadedGroupError, match="only members that are processes take a reference"):
         group.start_member(consumer="some:thing")
     with pytest.raises(LoadedGroupError, match="a member's process cannot import"):
         group.start_member(consumer=lambda _: None, process=True)
-    with pytest.raises(LoadedGroupError, match="the configuration of member-1 does not fit in JSON"):
+    with pytest.raises(LoadedGroupError, match="the configuration of member-1 is not serializable as JSON"):
         group.start_member(config={"partition.assignment.strategy": object()}, process=True)
     with pytest.raises(ValueError, match="no topics"):
-        ThreadMember(Refused, {"client.id": "m"}, [T])
+        ThreadMember(FailingConsumer, {"client.id": "m"}, [T])
     group.close()

@@ -120,7 +120,7 @@ def test_messages_with_old_timestamps_stay_unless_the_topic_limits_them() -> Non
 
 
 def test_a_running_broker_cannot_be_started(local_kafka: LocalKafka) -> None:
-    with pytest.raises(LocalKafkaError, match=f"runs already, at {local_kafka.bootstrap_servers}"):
+    with pytest.raises(LocalKafkaError, match=f"is already running, at {local_kafka.bootstrap_servers}"):
         local_kafka.start()
 
     assert local_kafka.running
@@ -279,7 +279,7 @@ def test_a_data_directory_that_cannot_be_written_is_named() -> None:
 def test_a_broker_that_dies_while_it_starts_is_detected_at_once() -> None:
     kafka = LocalKafka(config={"authorizer.class.name": "no.such.Authorizer"})
 
-    with pytest.raises(LocalKafkaError, match="could not get ready: its exit code is 1") as caught:
+    with pytest.raises(LocalKafkaError, match="could not become ready: its exit code is 1") as caught:
         kafka.start()
 
     assert "java.lang.ClassNotFoundException: no.such.Authorizer" in caught.value.log_tail
@@ -335,9 +335,20 @@ def test_a_broker_that_was_not_started_has_no_address_and_cannot_be_paused() -> 
 
     with pytest.raises(LocalKafkaError, match="has no address yet"):
         _ = kafka.bootstrap_servers
-    with pytest.raises(LocalKafkaError, match="does not run"):
+    with pytest.raises(LocalKafkaError, match="is not running"):
         kafka.pause()
     kafka.stop()
     kafka.kill()
     kafka.close()
     assert not kafka.running
+
+
+def test_the_command_line_of_a_broker_has_no_class_path(local_kafka: LocalKafka) -> None:
+    """The class path of 5 KB is in a file, so that lists of processes stay readable."""
+    directory = str(local_kafka.log_path.parent)
+    of_processes = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
+    commands = [" ".join(words) for words in of_processes if any(directory in word for word in words)]
+
+    assert commands
+    assert max(map(len, commands)) < 2_000
+    assert f"@{directory}/class-path" in commands[0]

@@ -76,7 +76,7 @@ def test_two_ports_of_one_kafka_differ() -> None:
 
 
 def test_a_taken_port_is_refused_by_its_number(taken: int) -> None:
-    with pytest.raises(LocalKafkaError, match=f"Port {taken} on 127.0.0.1 cannot be listened on"):
+    with pytest.raises(LocalKafkaError, match=f"Port {taken} on 127.0.0.1 is not free"):
         ports.ReservedPorts().require(taken)
 
 

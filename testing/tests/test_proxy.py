@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from groupwright.testing import KafkaNotReadyError, Link, LocalKafka, Proxy
-from groupwright.testing._kafka.readiness import QUIET
+from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS
 from harness.patience import PATIENCE
 
 Eventually = Callable[[Callable[[], bool]], bool]
@@ -241,12 +241,12 @@ def test_a_proxy_that_is_closed_leaves_no_thread_and_no_connection(echo: int) ->
 
 
 def test_a_broker_without_a_proxy_says_how_to_get_one() -> None:
-    with pytest.raises(KafkaNotReadyError, match="give it proxied=True"):
+    with pytest.raises(KafkaNotReadyError, match="create this Kafka with proxied=True"):
         LocalKafka().link()
 
 
 def test_a_broker_that_was_not_started_has_no_links() -> None:
-    with pytest.raises(KafkaNotReadyError, match="There is no link to node 1; there are: none yet"):
+    with pytest.raises(KafkaNotReadyError, match="No link to node 1; nodes with links: none yet"):
         _ = LocalKafka(proxied=True).proxied_servers
 
 
@@ -254,11 +254,11 @@ def test_a_broker_that_was_not_started_has_no_links() -> None:
 def test_a_client_that_comes_through_a_brokers_proxy_stays_behind_it() -> None:
     with LocalKafka(proxied=True) as kafka:
         kafka.create_topic("orders")
-        admin = AdminClient({**QUIET, "bootstrap.servers": kafka.proxied_servers})
+        admin = AdminClient({**CLIENT_DEFAULTS, "bootstrap.servers": kafka.proxied_servers})
         brokers = admin.list_topics(timeout=PATIENCE).brokers.values()
         assert [f"{each.host}:{each.port}" for each in brokers] == [kafka.link().address]
         delivered: list[bool] = []
-        producer = Producer({**QUIET, "bootstrap.servers": kafka.proxied_servers})
+        producer = Producer({**CLIENT_DEFAULTS, "bootstrap.servers": kafka.proxied_servers})
         kafka.link().silence()
         producer.produce("orders", b"waits", on_delivery=lambda error, _: delivered.append(error is None))
         producer.flush(MOMENT)
@@ -271,8 +271,26 @@ def test_a_client_that_comes_through_a_brokers_proxy_stays_behind_it() -> None:
         address = kafka.link().address
         kafka.restart()
         assert kafka.proxied_servers == address
-        admin = AdminClient({**QUIET, "bootstrap.servers": address})
+        admin = AdminClient({**CLIENT_DEFAULTS, "bootstrap.servers": address})
         assert admin.list_topics(timeout=PATIENCE).brokers
+
+
+def test_a_connection_whose_task_is_cancelled_is_reset_on_both_sides(
+    link: Link, connect: Callable[[], socket.socket]
+) -> None:
+    """A proxy that closes cancels what still connects to the server, after it has reset all connections."""
+    connection = connect()
+    assert echoed(connection, b"hello") == b"hello"
+    (served,) = link._connections
+
+    async def cancel() -> None:
+        assert served.serving is not None
+        served.serving.cancel()
+
+    link._proxy.call(cancel)
+
+    assert is_reset(connection)
+    assert all(writer.transport.is_closing() for writer in served._writers)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.001, 0.005])

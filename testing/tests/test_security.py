@@ -14,7 +14,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from groupwright.testing import Listener, LocalKafka, Security, SecurityError
 from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION, VERSION_VARIABLE
-from groupwright.testing._kafka.readiness import QUIET
+from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS
 from groupwright.testing._kafka.security import MECHANISMS
 
 TIMEOUT = 20.0
@@ -38,7 +38,7 @@ def unsigned_token(_config: str) -> tuple[str, float]:
 @pytest.mark.parametrize("listener", [Listener.SSL, Listener.MUTUAL_TLS])
 def test_a_user_of_a_certificate_is_let_in(kafka: LocalKafka, listener: Listener) -> None:
     assert (
-        AdminClient({**QUIET, **kafka.secure_config(listener, user="bob")})
+        AdminClient({**CLIENT_DEFAULTS, **kafka.secure_config(listener, user="bob")})
         .list_topics(timeout=TIMEOUT)
         .brokers
     )
@@ -48,7 +48,11 @@ def test_a_user_of_a_certificate_is_let_in(kafka: LocalKafka, listener: Listener
 @pytest.mark.parametrize("listener", [Listener.SASL_PLAINTEXT, Listener.SASL_SSL])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_user_of_each_mechanism_is_let_in(kafka: LocalKafka, listener: Listener, mechanism: str) -> None:
-    config = {**QUIET, **kafka.secure_config(listener, mechanism=mechanism, user="bob"), "group.id": "g"}
+    config = {
+        **CLIENT_DEFAULTS,
+        **kafka.secure_config(listener, mechanism=mechanism, user="bob"),
+        "group.id": "g",
+    }
     client = Consumer(config | ({"oauth_cb": unsigned_token} if mechanism == "OAUTHBEARER" else {}))
 
     assert client.list_topics(timeout=TIMEOUT).brokers
@@ -71,7 +75,7 @@ def test_an_acl_keeps_a_user_out_and_lets_another_in(kafka: LocalKafka) -> None:
     kafka.admin().create_acls([binding])[binding].result(TIMEOUT)
 
     def error_of(user: str) -> KafkaError | None:
-        admin = AdminClient({**QUIET, **kafka.secure_config(Listener.SASL_SSL, user=user)})
+        admin = AdminClient({**CLIENT_DEFAULTS, **kafka.secure_config(Listener.SASL_SSL, user=user)})
         return admin.list_topics(topic, timeout=TIMEOUT).topics[topic].error
 
     assert error_of("alice") is None
@@ -86,11 +90,11 @@ def test_the_listeners_survive_a_restart(kafka: LocalKafka) -> None:
     kafka.restart()
 
     assert kafka.secure_config(Listener.SASL_SSL, mechanism="SCRAM-SHA-256") == before
-    assert AdminClient({**QUIET, **before}).list_topics(timeout=TIMEOUT).brokers
+    assert AdminClient({**CLIENT_DEFAULTS, **before}).list_topics(timeout=TIMEOUT).brokers
 
 
 def test_a_broker_without_secured_listeners_says_how_to_get_them() -> None:
-    with pytest.raises(SecurityError, match=r"give it security=Security\(\)"):
+    with pytest.raises(SecurityError, match=r"create this Kafka with security=Security\(\)"):
         LocalKafka().secure_config(Listener.SSL)
 
 

@@ -67,8 +67,8 @@ def test_nodes_of_a_cluster_know_each_other_by_name_and_send_clients_to_loopback
 
 
 def test_a_listener_more_keeps_those_there_are_and_may_be_reached_through_a_proxy() -> None:
-    tls = settings.OpenListener("TLS", 9094, "SSL")
-    proxied = settings.OpenListener("PROXIED", 9095, advertised_port=40_000)
+    tls = settings.AdditionalListener("TLS", 9094, "SSL")
+    proxied = settings.AdditionalListener("PROXIED", 9095, advertised_port=40_000)
 
     opened = settings.with_listeners(node(), [tls, proxied], bound_to="127.0.0.1")
 

@@ -13,6 +13,7 @@ from groupwright.assignors import (
     LoadAwareAssignor,
     Member,
     PartitionsByTopic,
+    RebalanceProtocol,
     RoundRobinAssignor,
     Throughput,
     Topic,
@@ -85,6 +86,23 @@ def test_a_load_check_counts_the_partitions_of_bundles_that_would_move() -> None
     group = Group([member("a"), member("b")], weighted([9, 4, 4, 1], [9, 6, 2, 1]))
     found = check_load(by_load(), group, Assignment({"a": both(0, 1), "b": both(2, 3)}))
     assert str(found) == "busiest member at 1.56 of average, 2 of 8 partitions move, expected 1.00"
+
+
+class Eager(CoPartitionedStickyAssignor):
+    """Rebalances eagerly, as a member does that offers an eager assignor beside this one."""
+
+    protocols = frozenset({RebalanceProtocol.EAGER})
+
+
+def test_an_eager_group_keeps_its_bundles_within_the_tolerance() -> None:
+    """From scratch, bundles 2 and 3 would have one owner, when the weights have changed."""
+
+    def drift(group: Group) -> Group:
+        return Group(group.members, weighted([5, 5, 6, 4.3], [5, 5, 6, 4.3]))
+
+    group = Group([Member("a", PAIR), Member("b", PAIR)], weighted([6, 5, 5, 4], [6, 5, 5, 4]))
+    start, later = simulate(group, Eager([PAIR], by_load=LoadAwareAssignor()), [drift])
+    assert start.assignment == later.assignment == {"a": both(0, 3), "b": both(1, 2)}
 
 
 def stands_for_bundles(group: Group) -> Group:

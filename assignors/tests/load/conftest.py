@@ -1,6 +1,8 @@
 """Oracle for assignment by load: exact optima by integer programming (scipy's HiGHS), and random groups."""
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,8 @@ from groupwright.assignors import (
     LoadAwareAssignor,
     Member,
     PartitionsByTopic,
+    RebalanceProtocol,
+    SimulatedEvent,
     Topic,
     simulate,
     unassigned,
@@ -88,14 +92,23 @@ class Oracle:
             least = max(least, sum(pair) / max(capacities))
         return float(least)
 
-    def fewest_moves(self, owned: Owners, limit: float) -> int:
-        """Return the fewest moves after which no load over capacity exceeds the limit."""
+    def fewest_moves(self, owned: Owners, limit: float, at_least: Floats | None = None) -> int:
+        """Return the fewest moves after which no load over capacity exceeds the limit.
+
+        Args:
+            owned: `(partitions,) int32`: the owner of each partition, or -1.
+            limit: The limit.
+            at_least: `(members,) float64`: the least load of each member.
+        """
         owner = owned[self._partition]
+        least = np.zeros(len(self._loads)) if at_least is None else at_least
         result = milp(
             ((owner >= 0) & (owner != self._member)).astype(np.float64),
             constraints=[
                 LinearConstraint(self._assigned, 1, 1),
-                LinearConstraint(self._loads, -np.inf, limit * self.problem.capacities * (1 + 1e-9)),
+                LinearConstraint(
+                    self._loads, least * (1 - 1e-9), limit * self.problem.capacities * (1 + 1e-9)
+                ),
             ],
             bounds=Bounds(0, 1),
             integrality=np.ones(owner.size, np.int64),
@@ -115,6 +128,23 @@ def member(
     """Return a member of generation 5."""
     sent = encode_load_data(MemberLoadData(since, capacity))
     return Member(id_, topics, owned=owned or {}, generation=since if owned else -1, user_data=sent)
+
+
+class EagerLoadAware(LoadAwareAssignor):
+    """Rebalances eagerly, as a member does that offers an eager assignor beside `load-aware`."""
+
+    protocols = frozenset({RebalanceProtocol.EAGER})
+
+
+def eagerly(group: Group, *events: Callable[[Group], Group], tolerance: float = 0.1) -> list[SimulatedEvent]:
+    """Return the eager rebalances of a group, at the beginning and after each event."""
+    capacities = {each.id: decode_load_data(each.user_data).capacity for each in group.members}
+
+    def assignor(of_member: Member) -> EagerLoadAware:
+        return EagerLoadAware(tolerance=tolerance, capacity=capacities.get(of_member.id, 1.0))
+
+    members = [replace(each, user_data=None) for each in group.members]
+    return simulate(Group(members, group.topics), assignor, events)
 
 
 def settle(assignor: LoadAwareAssignor, group: Group) -> Group:
@@ -226,6 +256,7 @@ class Load:
     Oracle = Oracle
     member = staticmethod(member)
     settle = staticmethod(settle)
+    eagerly = staticmethod(eagerly)
     rejoined = staticmethod(rejoined)
     drifted = staticmethod(drifted)
     fresh_group = staticmethod(fresh_group)

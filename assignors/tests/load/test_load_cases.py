@@ -4,7 +4,7 @@ import logging
 import math
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,8 +20,10 @@ from groupwright.assignors import (
     assign,
     check_load,
     evaluate_load,
+    simulate,
     unassigned,
 )
+from groupwright.assignors._algorithms.load_moves import Mover
 from groupwright.assignors._algorithms.load_problem import UNKNOWN
 from groupwright.assignors._model.weight_arrays import fill_unknown
 
@@ -142,6 +144,41 @@ def test_a_member_that_joins_is_not_left_idle(load: "type[Load]") -> None:
     report = evaluate_load(group, {member.id: member.owned for member in group.members})
     assert report.loads["new"] >= 0.85 * report.average
     assert report.peak_over_average < 1.1
+
+
+def test_many_members_that_join_at_once_are_filled_in_few_steps(
+    load: "type[Load]", seeded: Callable[[int], random.Random], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step tried to fill each of them: the assignment of 1,500 partitions took half a minute."""
+    calls = 0
+    best_filling = Mover._best_filling
+
+    def counted(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return best_filling(*args)
+
+    monkeypatch.setattr(Mover, "_best_filling", counted)
+    rng = seeded(7)
+    topics = {"topic": Topic(180, weights=[rng.lognormvariate(0, 2) for _ in range(180)])}
+    assignor, members = LoadAwareAssignor(), [Member(f"old-{number:02}", T) for number in range(60)]
+    group = load.settle(assignor, Group(members, topics))
+    group = load.settle(
+        assignor, Group([*group.members, *(Member(f"new-{n:02}", T) for n in range(60))], topics)
+    )
+    assert all(member.owned for member in group.members)
+    assert 0 < calls <= 15_000
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 1])
+@pytest.mark.parametrize("light", [1, 1e-6, 1e-10])
+def test_no_member_idles_beside_one_with_several_partitions(light: float, tolerance: float) -> None:
+    """The assignor makes one move, for any tolerance and weights, and none afterwards."""
+    group = Group([owner("a", 0, 1), Member("b", T)], {"topic": Topic(2, weights=[10, light])})
+    start, again = simulate(group, LoadAwareAssignor(tolerance=tolerance), [lambda settled: settled])
+    assert [share.count for share in start.assignment.values()] == [1, 1]
+    assert start.moved.count == 1
+    assert again.assignment == start.assignment
 
 
 @pytest.mark.parametrize("max_skew", [1, 2, 5])

@@ -10,11 +10,9 @@ from groupwright.assignors import (
     Group,
     LoadAwareAssignor,
     Member,
-    PartitionsByTopic,
     Topic,
     assign,
     evaluate_load,
-    unassigned,
 )
 
 if TYPE_CHECKING:
@@ -154,10 +152,3 @@ def test_weights_in_another_unit_change_nothing(load: "type[Load]", seeded: Seed
             if topic.weights is not None
         }
         assert assign(LoadAwareAssignor(), Group(group.members, scaled)) == assign(LoadAwareAssignor(), group)
-
-
-def test_an_eager_group_is_assigned_from_scratch(load: "type[Load]", seeded: Seeded) -> None:
-    for seed in range(50):
-        group = load.fresh_group(seeded(800 + seed))
-        assignment = assign(LoadAwareAssignor(), group)
-        assert unassigned(group, assignment) == PartitionsByTopic()

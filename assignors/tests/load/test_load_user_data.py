@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupwright.assignors import (
@@ -17,19 +17,21 @@ from groupwright.assignors import (
     ProcessingTime,
     Topic,
     assign,
-    tells_processing_times,
-    told_processing_times,
+    decode_previous_assignment,
+    sends_processing_times,
+    sent_processing_times,
 )
 from groupwright.assignors._wire.load_data import MemberLoadData, decode_load_data, encode_load_data
 
 UNKNOWN = None
 TOLD = encode_load_data(MemberLoadData(7, 1.0, {"t": {3: 0.25}}))
+OWNED = encode_load_data(MemberLoadData(7, 1.0, {"t": {3: 0.25}}, PartitionsByTopic({"t": [0, 3], "u": [1]})))
 
 
 def told(data: list[bytes | None]) -> list[float | None]:
     """Return the processing times that the leader reads for a topic of four partitions."""
     members = [Member(f"m-{number}", ["t"], user_data=each) for number, each in enumerate(data)]
-    times = told_processing_times(members, {"t": Topic(4)})["t"].tolist()
+    times = sent_processing_times(members, {"t": Topic(4)})["t"].tolist()
     return [None if math.isnan(each) else each for each in times]
 
 
@@ -50,6 +52,21 @@ def test_processing_times_follow_in_version_2() -> None:
     expected = "0002 00000007 4004000000000000  00000001  0001 74  00000006  00000003 5bd0"
     assert data == bytes.fromhex(expected)
     assert decode_load_data(data) == MemberLoadData(7, 2.5)
+
+
+def test_the_previous_assignment_follows_in_version_3() -> None:
+    previous = PartitionsByTopic({"t": [0, 3]})
+    kafkas = "00000001 0001 74 00000002 00000000 00000003 00000007"
+    without_times = encode_load_data(MemberLoadData(7, 2.5, previous_assignment=previous))
+    assert without_times == bytes.fromhex(f"0003 00000007 4004000000000000  00000000  {kafkas}")
+    data = encode_load_data(MemberLoadData(7, 2.5, {"t": {3: 0.25}}, previous))
+    times = "00000001 0001 74 00000006 00000003 5bd0"
+    assert data == bytes.fromhex(f"0003 00000007 4004000000000000  {times}  {kafkas}")
+    for each in (data, without_times, data + b"a later field"):
+        assert decode_load_data(each) == MemberLoadData(7, 2.5)
+        assert decode_previous_assignment(each, "load-aware") == previous
+    assert told([data]) == [None, None, None, 0.625]
+    assert decode_previous_assignment(TOLD, "load-aware") == {}
 
 
 def test_a_member_tells_the_processing_times_of_what_it_was_assigned_last() -> None:
@@ -96,10 +113,10 @@ def test_what_is_wrong_in_processing_times_is_unknown(data: bytes) -> None:
 
 
 def test_a_member_that_measures_nothing_tells_nothing() -> None:
-    assert tells_processing_times(Member("m", ["t"], user_data=TOLD))
-    assert not tells_processing_times(Member("m", ["t"], user_data=TOLD[:-1]))
-    assert not tells_processing_times(Member("m", ["t"], user_data=encode_load_data(MemberLoadData())))
-    assert not tells_processing_times(Member("m", ["t"]))
+    assert sends_processing_times(Member("m", ["t"], user_data=TOLD))
+    assert not sends_processing_times(Member("m", ["t"], user_data=TOLD[:-1]))
+    assert not sends_processing_times(Member("m", ["t"], user_data=encode_load_data(MemberLoadData())))
+    assert not sends_processing_times(Member("m", ["t"]))
 
 
 def test_what_is_before_the_end_of_processing_times_counts() -> None:
@@ -132,26 +149,35 @@ def test_data_that_ends_after_the_generation_has_it() -> None:
     assert decode_load_data(encode_load_data(MemberLoadData(7, 2.5))[:9]) == MemberLoadData(7, 1.0)
 
 
-@given(st.binary(max_size=40))
-def test_no_bytes_break_a_rebalance(data: bytes) -> None:
+@settings(deadline=None, max_examples=50)
+@given(st.sampled_from([b"", b"\0\3" + TOLD[2:], OWNED[:-20]]), st.binary(max_size=40))
+def test_no_bytes_break_a_rebalance(start: bytes, data: bytes) -> None:
     assert all(each is None or each >= 0 for each in told([data, b"\0\2" + data, TOLD[:14] + data]))
     sent = decode_load_data(data)
     assert 0.001 <= sent.capacity <= 1000
     assert sent.generation >= -1
-    group = Group(
-        [Member("liar", ["t"], user_data=data), Member("b", ["t"])], {"t": Topic(3, weights=[1, 2, 3])}
-    )
-    assert assign(LoadAwareAssignor(), group).count == 3
+    check_groups_with_a_liar(start + data)
 
 
 def test_damaged_data_never_breaks_a_rebalance(
     seeded: Callable[[int], random.Random], damage: Callable[[random.Random, bytes], bytes]
 ) -> None:
     rng = seeded(3)
-    intact = encode_load_data(MemberLoadData(7, 2.5))
-    for _ in range(300):
-        sent = decode_load_data(damage(rng, intact))
-        assert 0.001 <= sent.capacity <= 1000
+    for _ in range(60):
+        data = damage(rng, OWNED)
+        assert 0.001 <= decode_load_data(data).capacity <= 1000
+        check_groups_with_a_liar(data)
+
+
+def check_groups_with_a_liar(data: bytes) -> None:
+    """Check that an eager group is assigned completely, and that a cooperative one shares no partition."""
+    liar = Member("liar", ["t"], user_data=data)
+    previous = encode_load_data(MemberLoadData(9, previous_assignment=PartitionsByTopic({"t": [0, 3]})))
+    topics = {"t": Topic(4, weights=[1, 2, 3, 4])}
+    eager = Member("a", ["t"], user_data=previous)
+    assert assign(LoadAwareAssignor(), Group([liar, eager], topics)).count == 4
+    owner = Member("a", ["t"], owned={"t": [0, 3]}, generation=9)
+    assert assign(LoadAwareAssignor(), Group([liar, owner], topics), cooperative=True).count >= 2
 
 
 def test_the_generation_of_old_subscriptions_comes_from_the_user_data() -> None:

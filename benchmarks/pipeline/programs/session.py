@@ -10,8 +10,14 @@ from groupwright.testing import find_java
 _LOOPBACK = "127.0.0.1"
 
 
-def local_session(cores: int, *, memory: str) -> SparkSession:
-    """Start Spark with a number of cores and a JVM heap such as ``1g``; only errors are logged."""
+def local_session(cores: int, *, memory: str, tasks: int = 200) -> SparkSession:
+    """Start Spark; only errors are logged.
+
+    Args:
+        cores: Number of cores.
+        memory: The JVM's heap, such as ``1g``.
+        tasks: Number of tasks after a shuffle.
+    """
     os.environ["JAVA_HOME"] = str(find_java().executable.resolve().parents[1])
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -22,6 +28,7 @@ def local_session(cores: int, *, memory: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(tasks),
     }
     builder = SparkSession.builder.master(f"local[{cores}]")
     for name, value in settings.items():

@@ -35,7 +35,7 @@ def commit_batch(fleet: Fleet, numbers: Numbers) -> pa.RecordBatch:
     key = _pack(
         _integers(np.full(numbers.size, 1), ">i2"),
         _string(names),
-        _string(_text(b"topic-", (groups + topics) % fleet.groups)),
+        _string(_text(b"topic-", (groups + topics) % (fleet.cluster_topics or fleet.groups))),
         _integers(partitions, ">i4"),
     )
     value = _pack(

@@ -1,6 +1,6 @@
 """Synthetic history on Spark, generated lazily as it is read."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -44,7 +44,7 @@ def history(
     if HistoryKind.COMMITS in wanted:
         parts.append(_made(spark, fleet.commits, RAW, lambda numbers: [commit_batch(fleet, numbers)], slices))
     if HistoryKind.GENERATIONS in wanted:
-        parts.append(_by_group(spark, fleet, RAW, generation_batch, slices))
+        parts.append(made_by_group(spark, fleet, RAW, generation_batch, slices=slices))
     if not parts:
         raise ValueError("A history needs records of some kind: name one of HistoryKind, or leave kinds out")
     records = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
@@ -53,26 +53,29 @@ def history(
 
 def group_generations(spark: SparkSession, fleet: Fleet, slices: int | None = None) -> DataFrame:
     """Return rows of the table `group_generations`, as if all groups were of the classic protocol."""
-    return _by_group(spark, fleet, GENERATION_ROWS, generation_rows, slices)
+    return made_by_group(spark, fleet, GENERATION_ROWS, generation_rows, slices=slices)
 
 
 def group_members(spark: SparkSession, fleet: Fleet, slices: int | None = None) -> DataFrame:
     """Return rows of the table `group_members` that belong to those of `group_generations`."""
-    return _by_group(spark, fleet, MEMBER_ROWS, member_rows, slices)
+    return made_by_group(spark, fleet, MEMBER_ROWS, member_rows, slices=slices)
 
 
-def _by_group(
+def made_by_group(
     spark: SparkSession,
     fleet: Fleet,
     schema: pa.Schema,
     rows: Callable[[Fleet, int], pa.RecordBatch],
-    slices: int | None,
+    groups: Sequence[int] | None = None,
+    slices: int | None = None,
 ) -> DataFrame:
+    """Return the rows that are made for each of these groups; for all groups if None."""
+    chosen = range(fleet.groups) if groups is None else groups
     return _made(
         spark,
-        fleet.groups,
+        len(chosen),
         schema,
-        lambda numbers: (rows(fleet, group) for group in numbers.tolist()),
+        lambda numbers: (rows(fleet, chosen[number]) for number in numbers.tolist()),
         slices,
     )
 

@@ -39,6 +39,7 @@ class Fleet:
         members: Number of members at the start of each group; it varies later.
         topics: Number of topics per group; in every fifth group, subscriptions differ.
         partitions: Number of partitions per topic.
+        cluster_topics: Number of topics of the cluster; 0 for one per group.
         days: Length of the history.
         generations: Number of generations per group, at equal intervals.
         commits: Total number of commits, by all groups in turn.
@@ -53,6 +54,7 @@ class Fleet:
     members: int = 5
     topics: int = 2
     partitions: int = 12
+    cluster_topics: int = 0
     days: float = 1.0
     generations: int = 10
     commits: int = 100_000
@@ -92,7 +94,7 @@ class Fleet:
 
     def topic(self, group: int, topic: int) -> str:
         """Return the name of a topic of a group; neighbouring groups share some topics."""
-        return f"topic-{(group + topic) % self.groups:07d}"
+        return f"topic-{(group + topic) % (self.cluster_topics or self.groups):07d}"
 
     def is_consumer_protocol(self, group: int) -> bool:
         """Return whether the group uses the protocol of KIP-848: every fourth one does."""

@@ -1,12 +1,10 @@
 """A synthetic history is one that a broker could have written, and is reproducible."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.pipeline.programs.session import local_session
 from benchmarks.pipeline.synthetic import (
     Event,
     Fleet,
@@ -24,16 +22,6 @@ from pyspark.sql import SparkSession
 from groupwright.pipeline._decoding import decode_batch
 
 _FLEET = Fleet(groups=12, members=3, topics=2, partitions=5, days=0.5, generations=8, commits=10_000, seed=7)
-
-
-@pytest.fixture
-def spark() -> Iterator[SparkSession]:
-    """Spark on two cores. A session that other tests have started is used, and left running."""
-    is_running = SparkSession.getActiveSession() is not None
-    session = local_session(2, memory="1g")
-    yield session
-    if not is_running:
-        session.stop()
 
 
 def _java_hash(text: str) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import importlib.util
 import inspect
 import json
 import subprocess
@@ -19,7 +20,6 @@ import confluent_kafka
 import pytest
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
-from confluent_kafka.aio import AIOConsumer
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from prometheus_client import CollectorRegistry
 
@@ -36,7 +36,7 @@ class Client:
     make: Any
     protocol: str
     ours: bool
-    """Whether it is Groupwright's `Consumer`."""
+    """True if it is Groupwright's `Consumer`."""
 
     @property
     def broker_assigned(self) -> bool:
@@ -51,19 +51,22 @@ class Client:
         return self.protocol in {"range", "roundrobin"}
 
 
-CLIENTS: Mapping[str, Client] = {
+CLIENTS = {
     "groupwright-range": Client(ours.Consumer, "range", ours=True),
     "groupwright-cooperative": Client(ours.Consumer, "cooperative-sticky", ours=True),
     "groupwright-kip848": Client(ours.Consumer, "consumer", ours=True),
     "groupwright-deserializing": Client(ours.DeserializingConsumer, "range", ours=True),
-    "groupwright-asyncio": Client(ours.AIOConsumer, "cooperative-sticky", ours=True),
     "plain-range": Client(confluent_kafka.Consumer, "range", ours=False),
     "plain-roundrobin": Client(confluent_kafka.Consumer, "roundrobin", ours=False),
     "plain-cooperative": Client(confluent_kafka.Consumer, "cooperative-sticky", ours=False),
     "plain-kip848": Client(confluent_kafka.Consumer, "consumer", ours=False),
     "plain-deserializing": Client(confluent_kafka.DeserializingConsumer, "roundrobin", ours=False),
-    "plain-asyncio": Client(AIOConsumer, "cooperative-sticky", ours=False),
 }
+if importlib.util.find_spec("confluent_kafka.aio"):  # from 2.13 on
+    from confluent_kafka.aio import AIOConsumer
+
+    CLIENTS["groupwright-asyncio"] = Client(ours.AIOConsumer, "cooperative-sticky", ours=True)
+    CLIENTS["plain-asyncio"] = Client(AIOConsumer, "cooperative-sticky", ours=False)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

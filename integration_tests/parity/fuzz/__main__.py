@@ -101,7 +101,7 @@ def fuzz(lanes: Lanes, seeds: Iterator[int], deadline: float, *, tries: int = _S
             rows[row] = rows.get(row, 0) + 1
         if finding.shown:
             (result.settled if finding.shown == _ROUNDS else result.unsettled).append(finding.seed)
-            _tell(lanes, finding, tries if finding.shown == _ROUNDS else 0)
+            _report(lanes, finding, tries if finding.shown == _ROUNDS else 0)
         if result.programs % 25 == 0 or finding.shown:
             minutes = (time.monotonic() - began) / 60
             differing = len(result.settled) + len(result.unsettled)
@@ -141,7 +141,7 @@ def _examine(lanes: Lanes, seed: int) -> Finding:
     return Finding(seed, comparison, shown)
 
 
-def _tell(lanes: Lanes, finding: Finding, tries: int) -> None:
+def _report(lanes: Lanes, finding: Finding, tries: int) -> None:
     program, comparison = random_program(finding.seed), finding.comparison
 
     def still_differs(candidate: Program) -> bool:

@@ -88,17 +88,19 @@ class Player:
         """By client id: the topics of each consumer that has subscribed."""
         self._ids: dict[str, str] = {}
         self._paused = self._hopeless = self._unpolled = self._unread = False
-        """Whether anything was paused; whether a member was awaited in vain; whether an assignment may wait for a poll;
+        """True if anything was paused; whether a member was awaited in vain; whether an assignment may wait for a poll;
         whether nothing was read of one that was awaited."""
         self._raises = False
-        """Whether callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
+        """True if callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
         self._left = False
-        """Whether the consumer has left the group, and has not subscribed again."""
+        """True if the consumer has left the group, and has not subscribed again."""
         self._assigned_since = False
-        """Whether the consumer has assigned partitions by hand since it left."""
+        """True if the consumer has assigned partitions by hand since it left."""
         self._deleted: set[str] = set()
         self._taken_out: set[tuple[int, int]] = set()
         """Partitions that a cooperative member has unassigned itself."""
+        self._polled = time.monotonic()
+        """The time of the last poll, or of a pause that the program has."""
         self._client = self._member("c1", on_commit=record)
         self._second: Client | None = None
 
@@ -198,6 +200,8 @@ class Player:
         return 2 * _LONG if self._program.settings["auto_offset_reset"] == "error" else _LONG
 
     def _poll_all(self, poll: Callable[[], object]) -> None:
+        if self._subscribed and time.monotonic() - self._polled > 0.8 * _MAX_POLL_INTERVAL:
+            raise ChanceError("the player has waited too long for commits on a busy machine")
         try:
             if self._raises:
                 self._client.poll(0.0)
@@ -207,6 +211,7 @@ class Player:
         except (KafkaException, RuntimeError, ValueError):
             time.sleep(0.05)
         self._poll_second()
+        self._polled = time.monotonic()
 
     def _poll_second(self) -> None:
         if self._second is not None:
@@ -343,6 +348,7 @@ class Player:
     def _idle(self, seconds: float) -> None:
         self._settle()
         self._client.idle(seconds)
+        self._polled = time.monotonic()
 
     def _stall(self) -> None:
         self._settle()
@@ -367,6 +373,7 @@ class Player:
             # To leave topics for one that librdkafka does not know yet is the table's.
             names += [topic for topic in before if topic not in names and topic not in self._deleted]
         self._client.attempt("subscribe", names, **self._callbacks(kind))
+        self._polled = time.monotonic()
         self._subscribed["c1"] = names
         self._left = False
         self._hopeless = False
@@ -458,6 +465,7 @@ class Player:
         while time.monotonic() < deadline:
             self._poll_second()
             time.sleep(0.02)
+        self._polled = time.monotonic()
 
     def _on_revoke_commits(self, client: Client, _: object) -> None:
         client.attempt("commit", asynchronous=False)
@@ -506,8 +514,11 @@ class Player:
 
     def _seek(self, partition: tuple[int, int], offset: int) -> None:
         if self._unread:
-            self._settle(count=1)  # the original's late look-up of the start may undo the seek
+            self._settle(count=1)  # librdkafka's late look-up of the start, or of an end, may undo the seek
         self._client.attempt("seek", self._partition(*partition, offset))
+        self._unread |= offset < 0
+        # Without a reset, an offset behind the end is an error, which comes before or after what a change brings.
+        self._unpolled |= offset > MESSAGES and self._program.settings["auto_offset_reset"] == "error"
 
     def _pause(self, partitions: tuple[tuple[int, int], ...]) -> None:
         self._paused = True
@@ -654,6 +665,7 @@ class Player:
             "admin", None
         )  # one that has lost its connection would try again only after a while
         self._lab.wait(lambda: self._lab.admin.list_topics(timeout=10), "the broker is back")
+        self._polled = time.monotonic()
         self._settle()
 
     # --- Parts --------------------------------------------------------------------------------------

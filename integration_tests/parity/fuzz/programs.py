@@ -30,7 +30,7 @@ class Program:
 
     @property
     def breaks_kafka(self) -> bool:
-        """Whether it needs a broker that it may cut off."""
+        """True if it needs a broker that it may cut off."""
         return any(step[0] == "outage" for step in self.steps)
 
     def to_json(self) -> dict[str, Any]:

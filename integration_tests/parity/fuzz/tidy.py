@@ -50,7 +50,7 @@ def tidy(trace: Trace, *, often: bool, cooperative: bool) -> None:
         kept = [line for line in lines if not _is_commit(line)]
         if cooperative:
             kept = _without_rounds(kept)
-        trace.timelines[name] = _joined(_errors_last(_told_once(kept)))
+        trace.timelines[name] = _joined(_errors_last(_without_repeats(kept)))
 
 
 def _without_rounds(lines: list[Line | Block]) -> list[Line | Block]:
@@ -76,7 +76,7 @@ def _tidy_commits(lines: list[Line | Block], *, often: bool) -> list[Line | Bloc
     return [next(same) for _, same in groupby(failed, key=lambda line: line.text)]
 
 
-def _told_once(lines: list[Line | Block]) -> list[Line | Block]:
+def _without_repeats(lines: list[Line | Block]) -> list[Line | Block]:
     """Leave ends out that were returned before, unless the partition has started again or had messages."""
     kept: list[Line | Block] = []
     ends: dict[str, int | str] = {}

@@ -25,7 +25,7 @@ class Scenario:
     seconds: float
     """After which it is taken to hang."""
     breaks_kafka: bool
-    """Whether it needs a separate broker, to stop or to disconnect."""
+    """True if it needs a separate broker, to stop or to disconnect."""
 
     @property
     def story(self) -> str:

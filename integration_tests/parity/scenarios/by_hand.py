@@ -1,5 +1,6 @@
 """Manual assignment, in every form, with and without a group."""
 
+import time
 from typing import Any
 
 from confluent_kafka import TopicPartition
@@ -313,17 +314,37 @@ def by_hand_while_subscribed(lab: Lab) -> None:
 def what_was_read_by_hand_is_committed_when_the_group_assigns(lab: Lab) -> None:
     """The group assigns the same partition, which continues after what was read."""
     topic = lab.topic(messages=5)
+    committed: list[int] = []
     consumer = lab.consumer(
-        auto_commit_interval_ms=60_000, partition_assignment_strategy="range", on_commit=record
+        auto_commit_interval_ms=60_000,
+        partition_assignment_strategy="range",
+        on_commit=lambda _, found: committed.append(len(found)),
     )
     consumer.assign(partitions(topic, 2))
     consumer.read(3)
     assigned: list[int] = []
     consumer.subscribe([topic], on_assign=lambda _, found: assigned.append(len(found)), on_revoke=record)
-    consumer.until(lambda: assigned, "assigned")
+    consumer.until(lambda: assigned and committed, "assigned and committed")
     lab.produce(topic, 2)
     consumer.read(2)
     lab.note(f"stored {lab.stored(topic)}")
+    consumer.close()
+
+
+@scenario()
+def by_hand_and_a_commit_under_way_when_the_group_assigns(lab: Lab) -> None:
+    """The group assigns the same partition, which continues where that commit says."""
+    topic = lab.topic(messages=5)
+    _commit(lab, topic, 1)
+    consumer = _consumer(lab, partition_assignment_strategy="range")
+    consumer.assign(partitions(topic, 0))
+    consumer.read(5)
+    consumer.subscribe([topic])
+    lab.wait(lab.group_is_stable, "the group is stable")
+    lab.produce(topic, 2)
+    time.sleep(0.3)  # the member hears of its assignment
+    consumer.commit(asynchronous=True)
+    consumer.read(2)
     consumer.close()
 
 

@@ -35,6 +35,7 @@ import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
 import org.apache.kafka.common.protocol.types.RawTaggedField;
 import org.apache.kafka.coordinator.group.generated.GroupMetadataValue;
+import org.apache.kafka.coordinator.group.generated.StreamsGroupCurrentMemberAssignmentValue;
 
 /**
  * Writes records of every kind and version with the classes that Kafka writes them with, and what they say as JSON.
@@ -45,7 +46,7 @@ public final class GoldenRecords {
     private static final String GENERATED = "org.apache.kafka.coordinator.group.generated.";
     private static final Set<String> NULLABLE = Set.of(
         "Protocol", "Leader", "GroupInstanceId", "InstanceId", "RackId", "SubscribedTopicRegex", "ServerAssignor",
-        "ClassicMemberMetadata", "AssignmentEpochs", "UserData");
+        "ClassicMemberMetadata", "AssignmentEpochs", "UserData", "UserEndpoint");
     private static final String[] KINDS = {
         "LegacyOffsetCommit", "OffsetCommit", "GroupMetadata", "ConsumerGroupMetadata",
         "ConsumerGroupPartitionMetadata", "ConsumerGroupMemberMetadata", "ConsumerGroupTargetAssignmentMetadata",
@@ -126,7 +127,10 @@ public final class GoldenRecords {
                 String name = method.getName().substring(3);
                 boolean isNull = NULLABLE.contains(name) && random.nextInt(3) == 0;
                 Type type = method.getGenericParameterTypes()[0];
-                method.invoke(message, isNull ? null : something(name, type, isFlexible));
+                Object value = isNull ? null : something(name, type, isFlexible);
+                if (message instanceof StreamsGroupCurrentMemberAssignmentValue && value instanceof Byte state)
+                    value = (byte) (state + 1); // the states of its members are numbered from 1
+                method.invoke(message, value);
             }
         for (int number = 0; isFlexible && number < random.nextInt(4) - 1; number++)
             message.unknownTaggedFields().add(new RawTaggedField(100 + 20_000 * number, bytes(random.nextInt(200))));

@@ -4,15 +4,19 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import confluent_kafka
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer as NativeConsumer
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupwright.consumer import Consumer
 from groupwright.pipeline._decoding import decode_batch
+from groupwright.pipeline._decoding.messages import RECORD_KINDS
+from groupwright.pipeline._transforms.group_epochs import epoch_rows
 from groupwright.testing import LocalKafka
+from harness.streams import join_streams_group
 from harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -52,6 +56,11 @@ def _records(kafka: LocalKafka, batch: MakeBatch, group: str) -> list[dict[str, 
     decoded = decode_batch(batch([(key, value) for _, key, value in found])).to_pylist()
     assert [row["error"] for row in decoded if row["error"]] == []
     return [row for row in decoded if row["group_id"] == group]
+
+
+def _of_table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return decoded rows with a column for each kind of record, as tables have them."""
+    return [{**row, row["record_kind"]: row[RECORD_KINDS[row["key_version"]].column]} for row in rows]
 
 
 @contextmanager
@@ -158,6 +167,40 @@ def test_a_classic_groups_last_generation_is_what_the_broker_describes(
         # The first member joined again with what it had, and says so in the assignor's user data.
         assert any(each["sticky_owned"] and each["sticky_generation"] for each in said)
     assert [(each["error"], each["version"] <= 3) for each in said] == [(None, True)] * 2
+
+
+def test_share_and_streams_groups_have_the_epochs_that_their_members_reached(
+    local_kafka: LocalKafka, new_kafka_topic: Callable[..., str], batch: MakeBatch
+) -> None:
+    topic = new_kafka_topic(partitions=_PARTITIONS)
+    producer = Producer({"bootstrap.servers": local_kafka.bootstrap_servers})
+    share, streams = f"{topic}-share", f"{topic}-streams"
+    consumer = confluent_kafka.ShareConsumer(
+        {"bootstrap.servers": local_kafka.bootstrap_servers, "group.id": share, "client.id": "one"}
+    )
+    try:
+        consumer.subscribe([topic])
+
+        def has_consumed() -> bool:
+            producer.produce(topic, b"message")
+            assert producer.flush(30) == 0
+            return any(message.error() is None for message in consumer.poll(0.1) or ())
+
+        wait_until(has_consumed, "the share group has a message")
+    finally:
+        consumer.close()
+    join_streams_group(local_kafka.bootstrap_servers, streams, topic)
+    rows = list(epoch_rows(_of_table(_records(local_kafka, batch, share))))
+    everything = [{"topic": topic, "partitions": list(range(_PARTITIONS))}]
+    joined = next(row for row in rows if row["partitions"])
+    assert [(each["client_id"], each["assigned"]) for each in joined["members"]] == [("one", everything)]
+    assert rows[0]["trigger"] == "first"
+    assert (rows[-1]["trigger"], rows[-1]["members_after"]) == ("leave", 0)
+    assert [len(rows[-1]["left"]), rows[-1]["previous_generation"]] == [1, rows[-2]["generation"]]
+    (*_, last) = epoch_rows(_of_table(_records(local_kafka, batch, streams)))
+    tasks = [{"topic": "0", "partitions": list(range(_PARTITIONS))}]
+    assert [each["assigned"] for each in last["members"]] == [tasks]
+    assert last["duration_seconds"] >= 0
 
 
 def test_a_group_of_the_new_protocol_is_what_the_broker_describes(

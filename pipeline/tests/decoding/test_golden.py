@@ -15,10 +15,11 @@ import pyarrow as pa
 import pytest
 
 from groupwright.pipeline._decoding import COLUMNS, decode_batch
+from groupwright.pipeline._decoding.messages import RECORD_KINDS
 
 Fields = Mapping[str, Any]
 
-_COLUMN_OF = {
+_KIND_OF = {
     "LegacyOffsetCommit": "offset_commit",
     "OffsetCommit": "offset_commit",
     "GroupMetadata": "group_metadata",
@@ -29,11 +30,19 @@ _COLUMN_OF = {
     "ConsumerGroupTargetAssignmentMember": "target_member",
     "ConsumerGroupCurrentMemberAssignment": "current_member",
     "ConsumerGroupRegularExpression": "regular_expression",
+    "ShareGroupMetadata": "share_group",
+    "ShareGroupMemberMetadata": "share_member",
+    "ShareGroupTargetAssignmentMetadata": "share_target_assignment",
+    "ShareGroupTargetAssignmentMember": "share_target_member",
+    "ShareGroupCurrentMemberAssignment": "share_current_member",
+    "ShareGroupStatePartitionMetadata": "share_state_partitions",
+    "StreamsGroupMetadata": "streams_group",
+    "StreamsGroupMemberMetadata": "streams_member",
+    "StreamsGroupTargetAssignmentMetadata": "streams_target_assignment",
+    "StreamsGroupTargetAssignmentMember": "streams_target_member",
+    "StreamsGroupCurrentMemberAssignment": "streams_current_member",
+    "StreamsGroupTopology": "streams_topology",
 }
-
-
-def _kind(java_name: str) -> str:
-    return _COLUMN_OF.get(java_name) or ("share_group" if java_name.startswith("Share") else "streams_group")
 
 
 def _time(milliseconds: int | None) -> datetime | None:
@@ -156,6 +165,84 @@ def _partition_metadata(_key: Fields, value: Fields, _nested: Fields) -> Fields:
     }
 
 
+def _target_assignment(_key: Fields, value: Fields, _nested: Fields) -> Fields:
+    return {"epoch": value["assignmentEpoch"], "time": _time(value.get("assignmentTimestamp"))}
+
+
+def _target_member(key: Fields, value: Fields, _nested: Fields) -> Fields:
+    return {"member_id": key["memberId"], "partitions": _by_id(value["topicPartitions"])}
+
+
+def _share_current_member(key: Fields, value: Fields, _nested: Fields) -> Fields:
+    full = _current_member(key, {**value, "partitionsPendingRevocation": []}, {})
+    return {name: each for name, each in full.items() if name != "pending_revocation"}
+
+
+def _share_state_partitions(_key: Fields, value: Fields, _nested: Fields) -> Fields:
+    def topics(listed: list[Fields]) -> list[Fields]:
+        return [
+            {
+                "topic_id": each["topicId"],
+                "topic": each["topicName"],
+                **({"partitions": each["partitions"]} if "partitions" in each else {}),
+            }
+            for each in listed
+        ]
+
+    return {
+        "initializing": topics(value["initializingTopics"]),
+        "initialized": topics(value["initializedTopics"]),
+        "deleting": topics(value["deletingTopics"]),
+    }
+
+
+def _streams_member(key: Fields, value: Fields, _nested: Fields) -> Fields:
+    return {
+        "member_id": key["memberId"],
+        "instance_id": value["instanceId"],
+        "rack": value["rackId"],
+        "client_id": value["clientId"],
+        "client_host": value["clientHost"],
+        "rebalance_timeout_ms": _or_none(value["rebalanceTimeoutMs"]),
+        "topology_epoch": value["topologyEpoch"],
+        "process_id": value["processId"],
+    }
+
+
+def _tasks(listed: list[Fields]) -> list[Fields]:
+    return [{"subtopology": each["subtopologyId"], "partitions": each["partitions"]} for each in listed]
+
+
+def _streams_target_member(key: Fields, value: Fields, _nested: Fields) -> Fields:
+    roles = {role: _tasks(value[f"{role}Tasks"]) for role in ("active", "standby", "warmup")}
+    return {"member_id": key["memberId"], **roles}
+
+
+def _streams_current_member(key: Fields, value: Fields, _nested: Fields) -> Fields:
+    return {
+        **_streams_target_member(key, value, {}),
+        "epoch": value["memberEpoch"],
+        "previous_epoch": value["previousMemberEpoch"],
+        "state": (None, "stable", "unrevoked", "unreleased")[value["state"]],
+        "pending_revocation": _tasks(value["activeTasksPendingRevocation"]),
+    }
+
+
+def _streams_topology(_key: Fields, value: Fields, _nested: Fields) -> Fields:
+    return {
+        "epoch": value["epoch"],
+        "subtopologies": [
+            {
+                "subtopology": each["subtopologyId"],
+                "source_topics": each["sourceTopics"],
+                "source_topic_patterns": each["sourceTopicRegex"],
+                "repartition_sink_topics": each["repartitionSinkTopics"],
+            }
+            for each in value["subtopologies"]
+        ],
+    }
+
+
 _SAID: Mapping[str, Callable[[Fields, Fields, Fields], Fields]] = {
     "offset_commit": _offset_commit,
     "group_metadata": _group_metadata,
@@ -165,14 +252,8 @@ _SAID: Mapping[str, Callable[[Fields, Fields, Fields], Fields]] = {
     },
     "consumer_partition_metadata": _partition_metadata,
     "consumer_member": _member,
-    "target_assignment": lambda _key, value, _: {
-        "epoch": value["assignmentEpoch"],
-        "time": _time(value.get("assignmentTimestamp")),
-    },
-    "target_member": lambda key, value, _: {
-        "member_id": key["memberId"],
-        "partitions": _by_id(value["topicPartitions"]),
-    },
+    "target_assignment": _target_assignment,
+    "target_member": _target_member,
     "current_member": _current_member,
     "regular_expression": lambda key, value, _: {
         "regex": key["regularExpression"],
@@ -180,6 +261,30 @@ _SAID: Mapping[str, Callable[[Fields, Fields, Fields], Fields]] = {
         "version": value["version"],
         "time": _time(value["timestamp"]),
     },
+    "share_group": lambda _key, value, _: {
+        "epoch": value["epoch"],
+        "metadata_hash": value["metadataHash"],
+    },
+    "share_member": lambda key, value, _: {
+        "member_id": key["memberId"],
+        "rack": value["rackId"],
+        "client_id": value["clientId"],
+        "client_host": value["clientHost"],
+        "topics": value["subscribedTopicNames"],
+    },
+    "share_target_assignment": _target_assignment,
+    "share_target_member": _target_member,
+    "share_current_member": _share_current_member,
+    "share_state_partitions": _share_state_partitions,
+    "streams_group": lambda _key, value, _: {
+        "epoch": value["epoch"],
+        "metadata_hash": value["metadataHash"],
+    },
+    "streams_member": _streams_member,
+    "streams_target_assignment": _target_assignment,
+    "streams_target_member": _streams_target_member,
+    "streams_current_member": _streams_current_member,
+    "streams_topology": _streams_topology,
 }
 _KEY_FIELDS = {
     "topic": "topic",
@@ -209,7 +314,7 @@ def test_every_field_of_every_kind_and_version_is_what_kafka_says(
     seen: Counter[tuple[str, int | None]] = Counter()
     for record, row in zip(golden_records, decoded.to_pylist(), strict=True):
         says = record.says
-        kind = _kind(says["kind"])
+        kind = _KIND_OF[says["kind"]]
         group = says["key_fields"].get("groupId", says["key_fields"].get("group"))
         head = {
             "record_kind": kind,
@@ -222,18 +327,19 @@ def test_every_field_of_every_kind_and_version_is_what_kafka_says(
             "raw_value": None,
         }
         assert {name: row[name] for name in head} == head
+        of_kind = RECORD_KINDS[says["key_version"]].column
         for column in COLUMNS:
-            if column != kind:
+            if column != of_kind:
                 assert row[column] is None
             elif record.value is None:
-                of_key = {name: says["key_fields"].get(_KEY_FIELDS.get(name)) for name in row[kind]}
-                assert row[kind] == of_key
+                of_key = {name: says["key_fields"].get(_KEY_FIELDS.get(name)) for name in row[column]}
+                assert row[column] == of_key
             else:
                 expected = _SAID[kind](says["key_fields"], says["value_fields"], says["nested"])
-                assert _comparable(kind, row[kind]) == expected
+                assert _comparable(kind, row[column]) == {**dict.fromkeys(row[column]), **expected}
         seen[says["kind"], says.get("version")] += 1
     versions = {"LegacyOffsetCommit": 5, "OffsetCommit": 5, "GroupMetadata": 5}
-    assert all(seen[kind, version] for kind in _COLUMN_OF for version in range(versions.get(kind, 1)))
+    assert all(seen[kind, version] for kind in _KIND_OF for version in range(versions.get(kind, 1)))
     assert {row["key_version"] for row in decoded.to_pylist()} == {*range(9), *range(10, 18), *range(19, 24)}
 
 

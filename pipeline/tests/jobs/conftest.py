@@ -3,10 +3,8 @@
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,9 +15,11 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from groupwright.cli import pipeline
+from groupwright.cli.pipeline import command as pipeline
 from groupwright.instrumentation import create_instrumented, to_kafka
 from groupwright.testing import LocalKafka
+from harness.process import Process
+from harness.waiting import holds_within
 
 _PATIENCE_SECONDS = 300.0
 EVENTS = "groupwright.rebalances"
@@ -80,10 +80,7 @@ class Groups:
 
     @staticmethod
     def wait_until(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while not condition():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        assert holds_within(condition, _PATIENCE_SECONDS)
 
     def _run(self, name: str, consumer: Any, topic: str, leaving: threading.Event) -> None:
         consumer.subscribe([topic])
@@ -96,44 +93,23 @@ class Groups:
         consumer.close()
 
 
-class Program:
-    """A program and what it starts, in the folder where it also writes what it says."""
+class Program(Process):
+    """A program that runs in the folder where it also writes its output."""
 
     def __init__(self, folder: Path, *command: str, env: Mapping[str, str] = os.environ) -> None:
-        self._output = folder / f"{uuid.uuid4()}.log"
-        with self._output.open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**env, "PYTHONUNBUFFERED": "1"},
-                cwd=folder,
-                start_new_session=True,
-            )
-
-    @property
-    def output(self) -> str:
-        return self._output.read_text(encoding="utf-8", errors="replace")
+        super().__init__(folder / f"{uuid.uuid4()}.log", *command, env=env, cwd=folder)
 
     def wait_for(self, text: str) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while text not in self.output:
-            assert self._process.poll() is None, self.output
-            assert time.monotonic() < deadline, self.output
-            time.sleep(0.02)
+        def is_written() -> bool:
+            has_ended = self.status is not None
+            is_found = text in self.output
+            assert is_found or not has_ended, self.output
+            return is_found
 
-    def signal(self, number: int) -> None:
-        self._process.send_signal(number)
+        assert holds_within(is_written, _PATIENCE_SECONDS), self.output
 
     def exit_status(self, patience: float = _PATIENCE_SECONDS) -> int:
-        return self._process.wait(patience)
-
-    def kill(self) -> None:
-        """Kill it and its JVM at once, as a machine that fails would."""
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        return self.wait(patience)
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,25 @@
 """Comparison of recorded positions with topics that were recreated, truncated or expired. Pure."""
 
+from dataclasses import replace
+from unittest.mock import MagicMock
+
 import pytest
 
+from groupwright.pipeline._jobs.context import JobContext
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses, readable_part
 from groupwright.pipeline._jobs.kafka import KafkaTopic, Offsets
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition
-from groupwright.pipeline._jobs.state import Pending
+from groupwright.pipeline._jobs.state import BatchRange
 from groupwright.pipeline._tables import Batch
+from groupwright.pipeline.errors import PipelineError
 
 READ = Positions(3, "cluster", {"events": TopicPosition("id-1", {0: 50, 1: 60})})
 SAME = {"events": KafkaTopic("id-1", 2)}
+UNFINISHED = BatchRange(
+    Batch("stream", 4),
+    {"events": {0: 50, 1: 60}, "another": {0: 7}},
+    {"events": {0: 55, 1: 70}, "another": {0: 9}},
+)
 
 
 def test_a_log_that_has_all_unread_records_is_no_loss() -> None:
@@ -45,6 +55,14 @@ def test_a_log_that_has_all_unread_records_is_no_loss() -> None:
             (0,),
             "3 offsets of events were deleted before they were read: it begins at offset (partition) 53 (0)",
         ),
+        (
+            SAME,
+            {0: 0, 1: 0},
+            {0: 52, 1: 70},
+            Kind.CUT,
+            (0,),
+            "events was truncated or restored from an older copy: it ends at offset (partition) 52 (0), and",
+        ),
     ],
 )
 def test_a_loss_is_named_with_what_is_missing(
@@ -55,11 +73,12 @@ def test_a_loss_is_named_with_what_is_missing(
     partitions: tuple[int, ...],
     message: str,
 ) -> None:
-    (loss,) = find_losses(READ, topics, {"events": earliest}, {"events": ends})
+    pending = UNFINISHED if kind is Kind.CUT else None
+    (loss,) = find_losses(READ, topics, {"events": earliest}, {"events": ends}, pending)
     assert (loss.kind, loss.partitions) == (kind, partitions)
     assert loss.message.startswith(message)
-    read = READ.topics["events"].offsets
-    assert all(f"{read[partition]} ({partition})" in loss.message for partition in partitions)
+    wrong = (pending.end if pending else READ.offsets())["events"]
+    assert all(f"{wrong[partition]} ({partition})" in loss.message for partition in partitions)
 
 
 def test_positions_advance_and_never_go_back() -> None:
@@ -80,6 +99,12 @@ def test_positions_advance_and_never_go_back() -> None:
             {"events": {1: 70}, "another": {0: 9}},
         ),
         (
+            Kind.CUT,
+            (1,),
+            {"events": {0: 50, 1: 60}, "another": {0: 7}},
+            {"events": {0: 55, 1: 64}, "another": {0: 9}},
+        ),
+        (
             Kind.EXPIRED,
             (0, 1),
             {"events": {0: 53}, "another": {0: 7}},
@@ -90,15 +115,38 @@ def test_positions_advance_and_never_go_back() -> None:
 def test_an_unfinished_batch_is_repeated_as_far_as_its_records_exist(
     kind: Kind, partitions: tuple[int, ...], start: Offsets, end: Offsets
 ) -> None:
-    batch = Batch("stream", 4)
-    whole = Pending(
-        batch, {"events": {0: 50, 1: 60}, "another": {0: 7}}, {"events": {0: 55, 1: 70}, "another": {0: 9}}
-    )
     earliest = {"events": {0: 53, 1: 70}} if kind is Kind.EXPIRED else {}
+    ends = {Kind.TRUNCATED: {"events": {0: 20}}, Kind.CUT: {"events": {0: 99, 1: 64}}}.get(kind, {})
     loss = DataLoss("events", kind, "", "", partitions)
-    assert readable_part(whole, [loss], earliest) == Pending(batch, start, end)
+    assert readable_part(UNFINISHED, [loss], earliest, ends) == BatchRange(UNFINISHED.batch, start, end)
+
+
+def test_a_batch_is_complete_once_the_positions_have_passed_its_end() -> None:
+    """The positions are its last rows. Those that are derived from the other tables prove nothing."""
+    complete = {"events": {0: 50, 1: 60}}
+    assert READ.has_passed(complete)
+    assert not READ.has_passed({"events": {0: 50, 1: 61}})
+    assert not READ.has_passed({"another": {0: 1}})
+    assert not replace(READ, sequence=0).has_passed(complete)
 
 
 def test_nothing_is_left_of_an_unfinished_batch_of_a_deleted_topic() -> None:
-    whole = Pending(Batch("stream", 4), {"events": {0: 50}}, {"events": {0: 55}})
-    assert readable_part(whole, [DataLoss("events", Kind.DELETED, "", "", (0,))], {}) is None
+    whole = BatchRange(Batch("stream", 4), {"events": {0: 50}}, {"events": {0: 55}})
+    assert readable_part(whole, [DataLoss("events", Kind.DELETED, "", "", (0,))], {}, {}) is None
+
+
+def test_a_topic_that_is_deleted_while_its_offsets_are_listed_is_left_out() -> None:
+    """Kafka does not answer for it; the other topics are listed again."""
+    orders, events = KafkaTopic("o", 1), KafkaTopic("e", 1)
+    any_, cluster = MagicMock(), MagicMock()
+    cluster.topics.side_effect = [{"orders": orders, "events": events}, {"orders": orders}]
+    cluster.end_offsets.side_effect = [PipelineError("Kafka does not respond"), '{"orders-0": 5}']
+    context = JobContext(any_, any_, any_, any_, cluster, any_, any_)
+    sample = context.sample_ends({"orders", "events"})
+    assert sample is not None
+    assert (sample.offsets, sample.topic_ids) == ('{"orders-0": 5}', {"orders": "o"})
+
+    cluster.topics.side_effect = lambda _: {"orders": orders}
+    cluster.offsets.side_effect = PipelineError("Kafka does not respond")
+    with pytest.raises(PipelineError, match="does not respond"):
+        context.log_ends()

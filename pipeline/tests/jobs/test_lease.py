@@ -1,11 +1,10 @@
 """Leases: one job writes, a second one is refused, and a job that died is replaced."""
 
 import json
-import socket
 import subprocess
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,14 @@ from pyspark.sql import SparkSession
 
 from groupwright.pipeline import TablesError
 from groupwright.pipeline._jobs import lease as lease_module
-from groupwright.pipeline._jobs.lease import LeaseFile, hold_lease
+from groupwright.pipeline._jobs.lease import LeaseFile, hold_lease, this_process
 from groupwright.pipeline._tables.files import Folder
 from harness.waiting import wait_until
 
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    monkeypatch.setattr(lease_module, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(lease_module, "RENEWAL_SECONDS", 0.05)
     monkeypatch.setattr(lease_module, "_POLL_SECONDS", 0.02)
     return Folder(spark, str(tmp_path / "_lease"))
 
@@ -65,18 +64,61 @@ def test_of_jobs_that_start_at_once_one_holds_the_lease(folder: Folder) -> None:
     assert sorted(outcomes) == ["held", "refused", "refused", "refused"]
 
 
-@pytest.mark.parametrize("host", ["this", "another"])
+@pytest.mark.parametrize("namespace", ["this", "another"])
 def test_the_lease_of_a_job_that_died_is_taken(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, host: str
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, namespace: str
 ) -> None:
-    """On this host its process is known to have ended; on another one its lease expires."""
+    """In this PID namespace its process is known to have ended; in another one its lease expires."""
+    monkeypatch.setattr(lease_module, "EXPIRY_SECONDS", 600.0 if namespace == "this" else 0.3)
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    monkeypatch.setattr(lease_module, "EXPIRY_SECONDS", 600.0 if host == "this" else 0.3)
-    name = socket.gethostname() if host == "this" else "another"
-    folder.write("000000000007.json", json.dumps(asdict(LeaseFile("stream", name, ended.pid, "a"))))
+    dead = replace(this_process("stream"), pid=ended.pid)
+    if namespace == "another":
+        dead = replace(dead, pid_namespace=namespace)
+    folder.write("000000000007.json", json.dumps(asdict(dead)))
     with hold_lease(folder, "batch") as lease:
         assert lease.number == 8
+
+
+def test_a_job_of_another_container_with_the_same_host_name_is_not_taken_for_dead() -> None:
+    """Each container has PIDs of its own, so the same number is another process, or none."""
+    this = this_process("stream")
+    assert not this.is_dead
+    assert not replace(this, pid=2**22 + 1, pid_namespace=f"{this.pid_namespace[:-2]}0]").is_dead
+    assert replace(this, pid=2**22 + 1).is_dead
+    assert replace(this, started="1").is_dead, "the PID was given to another process"
+    assert not replace(this, pid=2**22 + 1, pid_namespace="").is_dead, "without /proc it is unknown"
+
+
+def test_a_job_that_ended_and_was_not_waited_for_is_dead() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    started = lease_module._start_of(child.pid)
+    running = replace(this_process("stream"), pid=child.pid, started=started)
+    assert not running.is_dead
+    child.kill()
+    wait_until(lambda: running.is_dead, "its end is seen")
+    child.wait()
+
+
+def test_a_lease_that_is_deleted_while_it_is_read_is_a_missing_one(folder: Folder) -> None:
+    folder.write("1.json", "0")
+    ended = threading.Event()
+
+    def replace_often() -> None:
+        for _ in range(200):
+            folder.delete("1.json")
+            folder.write("1.json", "0")
+        ended.set()
+
+    thread = threading.Thread(target=replace_often)
+    thread.start()
+    seen = set()
+    while not ended.is_set():
+        seen.add(folder.read("1.json"))
+    thread.join()
+    assert seen <= {"0", None}
+    assert (folder / "missing").names() == []
+    assert (folder / "missing").modified() == {}
 
 
 def test_a_reader_never_misses_a_file_that_is_replaced(folder: Folder) -> None:
@@ -84,12 +126,12 @@ def test_a_reader_never_misses_a_file_that_is_replaced(folder: Folder) -> None:
     folder.write("1.json", "0")
     ended = threading.Event()
 
-    def replace() -> None:
+    def rewrite() -> None:
         for number in range(300):
             folder.write("1.json", str(number))
         ended.set()
 
-    thread = threading.Thread(target=replace)
+    thread = threading.Thread(target=rewrite)
     thread.start()
     seen = []
     while not ended.is_set():

@@ -30,6 +30,11 @@ def test_the_command_line_wins_over_the_file_and_kafka_s_own_settings_are_passed
     assert settings.state_folder == "s3a://bucket/tables/_state"
 
 
+def test_dates_that_derived_tables_need_are_kept() -> None:
+    assert settings_from([*NEEDED, "retention_days=7"]).retention_days == 7
+    assert settings_from([*NEEDED, "retention_days=3", "lookback_days=2"]).retention_days == 3
+
+
 def test_no_secret_is_shown() -> None:
     settings = settings_from([*NEEDED, "kafka.ssl.keystore.password=hunter2", "kafka.security.protocol=SSL"])
     assert "hunter2" not in repr(settings)
@@ -48,6 +53,7 @@ def test_no_secret_is_shown() -> None:
         ([*NEEDED, "once=perhaps"], "once='perhaps' is not a valid bool"),
         ([*NEEDED, "trigger_seconds"], "'trigger_seconds' is not a setting: write KEY=VALUE"),
         ([*NEEDED, "format=iceberg"], "state is not set"),
+        ([*NEEDED, "retention_days=3"], "retention_days=3 is less than lookback_days=7"),
     ],
 )
 def test_invalid_settings_are_reported(values: list[str], message: str) -> None:

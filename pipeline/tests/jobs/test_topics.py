@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+import urllib.request
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,16 +11,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.cimpl import NewPartitions
+from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline import Batch, PipelineError, Tables, open_tables, schemas
 from groupwright.pipeline._jobs import positions
 from groupwright.pipeline._jobs.kafka import connected
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
+from groupwright.pipeline._jobs.state import BatchRange, State
+from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline.jobs import Settings, run_stream
 from groupwright.testing import LocalKafka
+from groupwright.testing._kafka.ports import free_port
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
 
@@ -84,6 +89,15 @@ def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
     shutil.rmtree(tmp_path / "_state")
     assert "0 records added" in run_job("batch", *where)
 
+    # A batch was added, its job was killed before it said so, and some of its records have expired since.
+    kafka.admin().delete_records([TopicPartition(events, 0, 3)])
+    wait_until(lambda: low_watermark(kafka, events) == 3, "three records have expired")
+    State(Folder(spark, str(tmp_path / "_state"))).begin(
+        BatchRange(Batch("b", 0), {events: {0: 1}}, {events: {0: 5}})
+    )
+    assert "0 records added" in run_job("batch", *where)
+    assert not (tmp_path / "_state" / "pending.json").exists()
+
     # Records expire before they are read.
     produce_events(kafka, events, 4)
     kafka.admin().delete_records([TopicPartition(events, 0, 7)])
@@ -121,9 +135,11 @@ def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
 def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
     kafka: LocalKafka, spark: SparkSession, tmp_path: Path
 ) -> None:
+    """Its metrics show what it reads, and that nothing is left to read after a transaction's marker."""
     events = "events-that-grow"
     kafka.create_topic(events)
     produce_events(kafka, events, 2)
+    port = free_port()
     settings = Settings(
         bootstrap_servers=kafka.bootstrap_servers,
         tables=str(tmp_path),
@@ -132,6 +148,7 @@ def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
         trigger_seconds=0.2,
         derive_seconds=3600,
         stop_seconds=1,
+        metrics_address=f"127.0.0.1:{port}",
         # Spark waits so long for a deleted topic, three times.
         kafka={"default.api.timeout.ms": "5000", "request.timeout.ms": "5000"},
     )
@@ -156,6 +173,15 @@ def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
         kafka.admin().create_partitions([NewPartitions(events, 2)])[events].result(PATIENCE)
         produce_events(kafka, events, 7, partition=1)
         wait_until(lambda: has_read(7), "those of the new partition are read")
+        produce_in_transaction(kafka, events, b"no event")
+        wait_until(lambda: has_read(1), "the record of a transaction is read")
+        wait_until(lambda: metric(port, "behind_records") == 0, "nothing is left to read")
+        assert metric(port, "records_total", kind="client_event") == 10
+        assert metric(port, "quarantined_records_total") == 1
+        assert metric(port, "behind_seconds") < PATIENCE
+        assert metric(port, "lease_held") == 1
+        assert metric(port, "task_runs_total", task="batch") >= 3
+        assert page(port, "/ready") == "ready\n"
         delete_topic(kafka, events)
         kafka.create_topic(events)
         thread.join(PATIENCE)
@@ -165,6 +191,30 @@ def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
     wait_until(lambda: not spark.streams.active, "the query has stopped")
     assert [str(error).partition(":")[0] for error in failures] == ["records are missing"]
     assert f"{events} was deleted and created again" in str(failures[0])
+
+
+def produce_in_transaction(kafka: LocalKafka, topic: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": topic})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.produce(topic, value, partition=0)
+    producer.commit_transaction(PATIENCE)
+
+
+def page(port: int, path: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as response:
+        return str(response.read().decode())
+
+
+def metric(port: int, name: str, **labels: str) -> float:
+    """A sample of the stream's page."""
+    (found,) = (
+        sample.value
+        for family in text_string_to_metric_families(page(port, "/metrics"))
+        for sample in family.samples
+        if sample.name == f"groupwright_pipeline_{name}" and sample.labels == labels
+    )
+    return found
 
 
 @pytest.mark.usefixtures("orders")
@@ -187,6 +237,16 @@ def test_records_behind_an_open_transaction_are_counted_and_read_when_it_ends(
     producer.abort_transaction(PATIENCE)
     assert "3 records added" in run_job("batch", *where)
 
+    # A stream passes aborted records too, so none is missing when they are deleted.
+    producer.begin_transaction()
+    producer.produce(events, b"aborted", partition=0)
+    assert producer.flush(PATIENCE) == 0
+    producer.abort_transaction(PATIENCE)
+    run_job("stream", *where, "once=true")
+    kafka.admin().delete_records([TopicPartition(events, 0, OFFSET_END)])
+    wait_until(lambda: low_watermark(kafka, events) == 7, "all records and markers have expired")
+    assert "0 records added" in run_job("batch", *where)
+
 
 def test_log_end_offsets_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkSession) -> None:
     """As Kafka's admin client lists them, one by one."""
@@ -198,6 +258,7 @@ def test_log_end_offsets_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkS
     produce_events(kafka, "sampled-2-0", 5, 1)
     with connected(spark, {"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
         topics = cluster.topics(names)
+        assert cluster.topics({*names, "never-created", "not a name!"}) == topics
         listed = cluster.offsets(topics, "latest")
         now = datetime(2026, 11, 20, 8, tzinfo=UTC)
         ids = {name: topic.id for name, topic in topics.items()}

@@ -1,6 +1,8 @@
 """Work at an interval beside a streaming query."""
 
+import logging
 import threading
+import time
 
 import pytest
 from pyspark.sql import SparkSession
@@ -26,7 +28,7 @@ def test_work_keeps_its_interval_while_other_work_takes_long(spark: SparkSession
     finally:
         finish.set()
         for each in (slow, sampler):
-            each.stop()
+            assert each.stop(60)
             each.check()
 
 
@@ -43,6 +45,25 @@ def test_work_that_had_nothing_to_do_is_called_again_soon_and_an_error_is_raised
 
     worker = Worker(spark, "sampler", 600, work)
     wait_until(lambda: len(calls) == 2, "it is called again")
-    worker.stop()
+    assert worker.stop(60)
     with pytest.raises(ValueError, match="broken"):
+        worker.check()
+
+
+def test_a_stop_cancels_the_spark_jobs_that_exceed_its_time_and_says_so(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A derivation of hours, of which each task waits for 10 minutes."""
+    tracker = spark.sparkContext.statusTracker()
+
+    def wait_long() -> bool:
+        return bool(spark.range(2, numPartitions=2).rdd.map(lambda _: time.sleep(600)).count())
+
+    worker = Worker(spark, "derived-tables", None, wait_long)
+    wait_until(lambda: bool(tracker.getActiveJobsIds()), "the job runs")
+    with caplog.at_level(logging.WARNING):
+        assert not worker.stop(0.1)
+    assert "derived-tables was not finished within 0 s, and was cancelled" in caplog.text
+    wait_until(lambda: not tracker.getActiveJobsIds(), "the job has ended")
+    with pytest.raises(Exception, match="cancelled"):
         worker.check()

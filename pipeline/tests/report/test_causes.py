@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from groupwright.pipeline._report.causes import chain
-from groupwright.pipeline._report.facts import Loss, Rebalance
+from groupwright.pipeline._report.group_facts import Loss, Rebalance
 
 STARTED = datetime(2026, 11, 24, 22, 0, tzinfo=UTC)
 LEFT = Rebalance(

@@ -1,21 +1,17 @@
 """Charts without Spark: labels never lie over one another, and few samples are visible."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from itertools import combinations
 
 import pytest
 
+from groupwright.pipeline import _report
 from groupwright.pipeline._report.charts import LAG_WIDTH, draw_churn, draw_lag, draw_ownership, draw_timeline
 from groupwright.pipeline._report.drawing import WIDTH, Drawing, Text, text_width
-from groupwright.pipeline._report.facts import (
-    Churn,
-    Lag,
-    LagSeries,
-    Limits,
-    Ownership,
-    Rebalance,
-    Timeline,
-)
+from groupwright.pipeline._report.facts import Churn, Lag, LagSeries, Limits
+from groupwright.pipeline._report.group_facts import Ownership, Rebalance, Timeline
 
 START = datetime(2026, 11, 24, 22, 57, 13, tzinfo=UTC)
 SIZES = {"tick": 11, "label": 12, "strong": 13.5, "name": 12.5, "gone": 11, "value": 10.5}
@@ -96,3 +92,29 @@ def test_a_group_with_two_samples_has_a_line_and_two_points() -> None:
     assert [path.css_class for path in alone.paths].count("dot") == 1
     gaps = draw_lag(lag, LagSeries("orders", [None, 3, *[None] * 40, 5], None))
     assert [path.css_class for path in gaps.paths].count("dot") == 2, "a sample between gaps is visible"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_have_the_contrast_that_wcag_asks_of_them(scheme: str) -> None:
+    style = files(_report).joinpath("page.css").read_text(encoding="utf-8")
+    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    colors = dict(re.findall(r"--(\w[\w-]*): (#\w{6})", light if scheme == "light" else dark))
+    low = {
+        (text, ground): round(ratio, 2)
+        for text in ("ink", "soft", "faint", "accent", "storm", "good")
+        for ground in ("card", "paper")
+        if (ratio := contrast(colors[text], colors[ground])) < 4.5
+    }
+    assert not low
+
+
+def contrast(one: str, two: str) -> float:
+    low, high = sorted((luminance(one), luminance(two)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(color: str) -> float:
+    """Relative luminance of `#rrggbb`, as WCAG 2 defines it."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from groupwright.pipeline._report.detail_queries import _Reported
 from groupwright.pipeline.report import Compared, Limits, TimeRange, write_report
 from harness.tools import find_program
 
@@ -51,7 +52,7 @@ def test_every_section_says_what_it_found(report: Any, sections: Any) -> None:
     assert "our_rules:Pinning" in text["what-if"], (
         "an assignor that failed is in the table, and not the best one"
     )
-    assert "librdkafka's cooperative-sticky cannot run outside librdkafka" in text["what-if"]
+    assert "librdkafka:cooperative-sticky is librdkafka's, all without racks" in text["what-if"]
     assert re.search(r"payments.settlement made \d+% of the avoidable moves", text["groups"])
     assert all(group in text["groups"] for group in ("payments.settlement", "search-indexer", "audit"))
     assert "The last 12 of 34 rebalances" in text["group-0"]
@@ -179,6 +180,45 @@ def test_what_is_unknown_is_never_zero(frames: Any, month: Any, tmp_path: Path) 
     assert not re.search(r"\b0 ms\b", "".join(text.values()))
 
 
+def test_totals_say_for_how_many_rebalances_they_are_known(frames: Any, month: Any, tmp_path: Path) -> None:
+    unknown = {"moved": None, "fewest_moves": None, "messages_reprocessed": None}
+    rows = [{**row, **(unknown if row["group_id"] == "audit" else {})} for row in month["rebalances"]]
+    page = write_report(frames({"rebalances": rows}), tmp_path / "partly.html", made_at=MADE_AT).read_text()
+    assert "in the 46 rebalances with known moves" in Seen(page).text["summary"]
+    (audit,) = re.findall(r'<tr data-text="audit .*?</tr>', page)
+    assert audit.count("unknown") >= 4, "moved, avoidable, reprocessed, lag"
+    assert ">0<" not in audit
+    rows = [{**row, **unknown} for row in month["rebalances"]]
+    compared = Compared.around(rows[20]["completed"] + timedelta(seconds=1), 240)
+    none = write_report(
+        frames({"rebalances": rows}), tmp_path / "none.html", made_at=MADE_AT, compared=compared
+    )
+    text = Seen(none.read_text()).text
+    assert "48 rebalances moved an unknown number of partitions" in text["summary"]
+    assert "The number of avoidable moves is unknown" in text["groups"]
+    assert "Partitions movedunknownunknown" in re.sub(r"\n", "", text["comparison"])
+
+
+def as_event(row: dict[str, Any]) -> dict[str, Any]:
+    """The rebalance as the page's queries have it."""
+    times = {"at": row["completed"], "start": row["started"]}
+    return {**row, "handovers": 0, **{name: int(time.timestamp() * 1e6) for name, time in times.items()}}
+
+
+def test_reports_of_lost_partitions_are_limited(frames: Any, month: Any) -> None:
+    """A member that loses its partitions all the time does not fill the driver's memory."""
+    rebalances = [row for row in month["rebalances"] if row["group_id"] == "audit"]
+    lost = [
+        {"id": str(number), "group_id": "audit", "client_id": f"client-{number}", "outcome": "lost",
+         "ended_at": rebalances[0]["completed"] + timedelta(seconds=number)}
+        for number in range(400)
+    ]  # fmt: skip
+    limits = Limits(rebalances=2, lanes=3)
+    tables = frames({"rebalances": rebalances, "client_events": lost})
+    reported = _Reported(tables["client_events"], {"audit": [as_event(row) for row in rebalances]}, limits)
+    assert [loss.client for loss in reported.losses["audit"]] == [f"client-{n}" for n in range(394, 400)]
+
+
 def test_an_empty_group_is_not_called_balanced(frames: Any, month: Any, tmp_path: Path) -> None:
     rows = {
         name: [row for row in month[name] if row["group_id"] == "audit"]
@@ -192,7 +232,99 @@ def test_an_empty_group_is_not_called_balanced(frames: Any, month: Any, tmp_path
     rows["group_generations"] = [{"group_id": "audit", "generation": 3, "tombstone": True, "log_time": time}]
     text = Seen(write_report(frames(rows), tmp_path / "empty.html", made_at=MADE_AT).read_text()).text
     assert "No members now; the last" in text["group-0"]
-    assert "deleted" in text["groups"]
+    assert "deleted or expired" in text["groups"]
+
+
+def test_the_index_has_groups_of_all_types_and_those_that_have_ended(
+    frames: Any, month: Any, tmp_path: Path
+) -> None:
+    """Such as a group that only commits, and one that rebalanced before this range."""
+    time = month["rebalances"][-1]["completed"]
+    rows = {"rebalances": [row for row in month["rebalances"] if row["group_id"] == "audit"]}
+    rows["group_epochs"] = [
+        {"group_id": group, "group_type": type_, "generation": 1, "trigger": "first", "members_after": 1,
+         "duration_seconds": None, "completed": time}
+        for group, type_ in (("queue", "share"), ("flow", "streams"))
+    ]  # fmt: skip
+    day = timedelta(days=1)
+    rows["group_generations"] = [
+        {"group_id": group, "group_type": type_, "generation": 1, "tombstone": tombstone, "log_time": at}
+        for group, type_, tombstone, at in (
+            ("queue", "share", False, time),
+            ("queue", "share", True, time + 2 * day),
+            ("flow", "streams", False, time),
+            ("old", "classic", False, time),
+            ("old", "classic", True, time + 7 * day),
+            ("older", "consumer", True, time + day),
+        )
+    ]
+    page = write_report(frames(rows), tmp_path / "types.html", made_at=MADE_AT).read_text()
+    found = dict(re.findall(r'<tr data-text="(\w+) .*?>(.*?</tr>)', page))
+    assert list(found) == ["audit", "flow", "queue", "old", "older"]
+
+    def ended(after: int) -> str:
+        at = time + after * day
+        return f"{at.day} {at:%b %H:%M}"
+
+    assert f">deleted {ended(2)}</span>" in found["queue"], "a share group does not expire"
+    assert f">deleted or expired {ended(7)}</span>" in found["old"]
+    assert "Its record before is 7.0 d older." in found["old"]
+    assert "Its record before is not in this range." in found["older"]
+    assert ">share</td>" in found["queue"]
+    assert ">streams</td>" in found["flow"]
+    assert "badge" not in found["flow"]
+    assert found["flow"].count("\N{EN DASH}") == 3, "moved, avoidable, reprocessed"
+    assert "first 1" in found["flow"]
+    assert "unknown" in found["flow"], "its duration"
+    assert ">0<" not in found["old"].replace(">0</td>", "", 1), "rebalances alone"
+
+
+def test_share_and_streams_groups_have_sections(frames: Any, month: Any, tmp_path: Path) -> None:
+    """Of their epochs, without moves; a group of which there are none is named."""
+    time = month["rebalances"][-1]["completed"]
+    first, second = ("a-1", "worker-1"), ("b-2", "worker-2")
+
+    def epoch(group: str, number: int, **known: Any) -> dict[str, Any]:
+        owners = [first] if number == 1 else [first, second]
+        members = [
+            {"member_id": id_, "client_id": client, "subscribed": ["jobs"],
+             "assigned": [{"topic": "jobs", "partitions": list(range(3))}]}
+            for id_, client in owners
+        ]  # fmt: skip
+        return {
+            "group_id": group,
+            "generation": number,
+            "completed": time + timedelta(minutes=number),
+            "members_after": len(members),
+            "members": members,
+            "trigger": "first" if number == 1 else "join",
+            "joined": [owners[-1][0]],
+            "left": [],
+            **known,
+        }
+
+    rows = {
+        "rebalances": [],
+        "group_epochs": [
+            *(epoch("queue", number, group_type="share", duration_seconds=2.5) for number in (1, 2)),
+            *(epoch("flow", number, group_type="streams") for number in (1, 2)),
+        ],
+        "lag": [
+            {"group_id": "flow", "topic": "jobs", "partition": 0, "lag_messages": lag, "time": at}
+            for at, lag in ((time, 40), (time + timedelta(minutes=1), 7))
+        ],
+    }
+    out = tmp_path / "epochs.html"
+    asked = ("queue", "flow", "biling")
+    text = Seen(write_report(frames(rows), out, made_at=MADE_AT, groups=asked).read_text()).text
+    assert re.search(r"worker-2 joined 2.5 s until every member had its partitions", text["group-0"])
+    assert "2 members share partitions, 3 each" in text["group-0"]
+    assert "Active tasks of each member by epoch" in text["group-1"]
+    assert "Balanced: 2 members with 3 active tasks each" in text["group-1"]
+    assert "peak 40, at the last sample 7 \N{MIDDLE DOT} of unknown age" in text["group-1"]
+    assert "moves" not in text["group-0"] + text["group-1"]
+    assert "biling" in text["absent-0"]
+    assert "No rebalance of this group is in the tables" in text["absent-0"]
 
 
 def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: Path) -> None:

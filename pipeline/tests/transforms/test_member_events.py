@@ -1,10 +1,11 @@
 """A group's member events, found by generation and by time. Pure."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from groupwright.pipeline._transforms.generations import Generation, GroupMember, changes
-from groupwright.pipeline._transforms.rebalances import _MemberEvents
+from groupwright.pipeline._transforms.rebalances import _MemberEvents, _span
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -27,6 +28,29 @@ def test_events_belong_to_the_generation_of_their_number_within_an_hour() -> Non
     assert events.of(generation(0, 1)) == [rows[0]["event"], rows[1]["event"]]
     assert events.of(generation(7200, 1)) == [rows[4]["event"]], "an hour away is too far"
     assert events.of(generation(9000, 3)) == []
+
+
+def test_no_clock_makes_a_duration_negative() -> None:
+    """The generation is written at 10 s by the broker's clock; members' clocks differ from it."""
+
+    def span(*events: tuple[float | None, float]) -> tuple[float | None, float]:
+        rows = [
+            {"started_at": None if first is None else START + timedelta(seconds=first),
+             "ended_at": START + timedelta(seconds=last)}
+            for first, last in events
+        ]  # fmt: skip
+        started, ended = _span(generation(10, 1), rows)
+        return None if started is None else (started - START).total_seconds(), (ended - START).total_seconds()
+
+    assert span((8, 12), (9, 11)) == (8, 12)
+    assert span((None, 11)) == (None, 11)
+    assert span((5, 7)) == (5, 10), "a clock that is behind: it ends with the generation at the earliest"
+    assert span((20, 25)) == (None, 25), "a clock that is ahead says nothing about the start"
+    assert span((20, 25), (9, 11)) == (9, 25)
+    assert span((9, 3)) == (9, 10), "a clock that was set back"
+    time = START + timedelta(seconds=10)
+    broker = replace(generation(10, 1), started=time + timedelta(seconds=1))
+    assert _span(broker, []) == (None, time), "another broker wrote the end"
 
 
 def test_a_member_that_left_expired_if_its_client_reports_a_loss_within_ten_minutes() -> None:

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._decoding import DECODED
-from groupwright.pipeline._transforms import base, churn, lag, rebalances
+from groupwright.pipeline._transforms import base, churn, group_epochs, lag, rebalances
 from groupwright.pipeline.schemas import Table
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -58,7 +58,13 @@ def test_each_kind_of_record_goes_to_its_tables(spark: SparkSession) -> None:
         },
         {"record_kind": "group_metadata", "group_metadata": {"generation": 5, "members": [member]}},
         {"record_kind": "consumer_group", "consumer_group": {"epoch": 2}, "group_id": "new"},
-        {"record_kind": "share_group"},
+        {"record_kind": "share_group", "consumer_group": {"epoch": 3}, "group_id": "queue"},
+        {
+            "record_kind": "streams_group",
+            "consumer_group": {"epoch": None},
+            "tombstone": True,
+            "group_id": "flow",
+        },
         {"record_kind": "malformed", "error": "cut off", "raw_key": b"\x00"},
     )
     commits = base.offset_commits(records).collect()
@@ -70,6 +76,8 @@ def test_each_kind_of_record_goes_to_its_tables(spark: SparkSession) -> None:
     assert [(row.group_id, row.group_type, row.generation, row.member_count) for row in found] == [
         ("billing", "classic", 5, 1),
         ("new", "consumer", 2, None),
+        ("queue", "share", 3, None),
+        ("flow", "streams", None, None),
     ]
     (one,) = base.group_members(records).collect()
     assert (one.member_id, one.subscribed, one.assigned[0].partitions) == ("m-1", ["orders"], [0, 1])
@@ -77,10 +85,35 @@ def test_each_kind_of_record_goes_to_its_tables(spark: SparkSession) -> None:
         "sticky's user data tell, before version 1"
     )
     assert [row.record_kind for row in base.consumer_group_records(records).collect()] == ["consumer_group"]
+    assert [row.share_group.epoch for row in base.share_group_records(records).collect()] == [3]
+    assert [row.tombstone for row in base.streams_group_records(records).collect()] == [True]
     (broken,) = base.quarantine(records).collect()
-    assert (broken.error, bytes(broken.raw_key), broken.log_offset) == ("cut off", b"\x00", 5)
+    assert (broken.error, bytes(broken.raw_key), broken.log_offset) == ("cut off", b"\x00", 6)
     for source in base.FROM_DECODED:
         assert source.rows(records).schema.simpleString() == source.table.schema.simpleString()
+
+
+def test_epochs_of_share_groups_are_rows_of_their_table(spark: SparkSession) -> None:
+    group = {"group_id": "queue", "log_partition": 0, "tombstone": False}
+    values: list[tuple[str, dict[str, Any]]] = [
+        ("share_member", {"member_id": "a", "client_id": "one", "topics": ["jobs"]}),
+        ("share_group", {"epoch": 1, "metadata_hash": 7}),
+        ("share_current_member", {"member_id": "a", "epoch": 1, "state": "stable",
+                                  "assigned": [{"topic_id": "i", "partitions": [0]}]}),
+    ]  # fmt: skip
+    records = [
+        {**group, "record_kind": kind, kind: value, "log_offset": number, "log_time": at(number)}
+        for number, (kind, value) in enumerate(values)
+    ]
+    found = group_epochs.group_epochs(
+        rows_of(spark, schemas.SHARE_GROUP_RECORDS, *records),
+        rows_of(spark, schemas.STREAMS_GROUP_RECORDS),
+        rows_of(spark, schemas.GROUP_STATES),
+    )
+    assert found.schema.simpleString() == schemas.GROUP_EPOCHS.schema.simpleString()
+    (row,) = found.collect()
+    assert (row.group_id, row.group_type, row.generation, row.duration_seconds) == ("queue", "share", 1, 1.0)
+    assert row.members[0].assigned[0].topic == "i", "an id replaces a missing name"
 
 
 def test_events_are_read_and_what_is_none_is_kept_aside(spark: SparkSession) -> None:
@@ -164,6 +197,7 @@ def test_generations_are_joined_to_events_and_to_commits_that_went_back(spark: S
         rows_of(spark, schemas.CONSUMER_GROUP_RECORDS),
         rows_of(spark, schemas.CLIENT_EVENTS, *({"group_id": "billing", **event} for event in events)),
         rows_of(spark, schemas.OFFSET_COMMITS, *commits),
+        rows_of(spark, schemas.GROUP_STATES),
     )
     names = spark.createDataFrame([], "group_id string, topic_id string, topic string")
     found = rebalances.rebalances(histories, names)

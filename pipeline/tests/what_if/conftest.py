@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from groupwright.assignors import Assignor
+from groupwright.assignors import Assignor, Group, Member
 from groupwright.pipeline._what_if.assignment_cache import AssignmentCache
 from groupwright.pipeline._what_if.history import TopicMetadata
 from groupwright.pipeline._what_if.loading import LoadedAssignor, load_assignor
@@ -117,3 +118,23 @@ def past() -> Past:
 def column() -> Callable[[Sequence[Mapping[str, Any]], str], list[Any]]:
     """Return one column of rows."""
     return lambda rows, name: [row[name] for row in rows]
+
+
+@pytest.fixture
+def joins_and_leaves() -> Callable[..., list[Callable[[Group], Group]]]:
+    """Makes random events for `simulate`, in which members that subscribe to a topic join and leave."""
+
+    def events(seed: int, topic: str, count: int) -> list[Callable[[Group], Group]]:
+        random = np.random.default_rng(seed)
+
+        def change(group: Group) -> Group:
+            members = list(group.members)
+            if len(members) > 2 and random.random() < 0.5:
+                members.pop(int(random.integers(len(members))))
+            else:
+                members.append(Member(f"m-{int(random.integers(1_000_000))}", [topic]))
+            return Group(members, group.topics)
+
+        return [change] * count
+
+    return events

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import pytest
 
 from groupwright.assignors import (
@@ -92,9 +91,12 @@ def test_the_peak_load_is_known_where_weights_are(past: Any, column: Any) -> Non
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_recorded_group_of_cooperative_sticky_costs_what_simulate_says(past: Any, seed: int) -> None:
+def test_a_recorded_group_of_cooperative_sticky_costs_what_simulate_says(
+    past: Any, joins_and_leaves: Callable[..., Any], seed: int
+) -> None:
     """Random events are played by `simulate`, and every rebalance recorded as its own generation."""
-    played = simulate(Group([Member("m-00", ["t"])], {"t": 12}), CooperativeStickyAssignor(), _events(seed))
+    group = Group([Member("m-00", ["t"])], {"t": 12})
+    played = simulate(group, CooperativeStickyAssignor(), joins_and_leaves(seed, "t", 12))
     number = 0
     for event in played:
         for rebalance in event.rebalances:
@@ -106,20 +108,6 @@ def test_a_recorded_group_of_cooperative_sticky_costs_what_simulate_says(past: A
     for assignor in ("actual", "cooperative-sticky"):
         found = [(row["rounds"], row["moved"], row["stopped"]) for row in rows[assignor]]
         assert found == expected
-
-
-def _events(seed: int) -> list[Callable[[Group], Group]]:
-    random = np.random.default_rng(seed)
-
-    def change(group: Group) -> Group:
-        members = list(group.members)
-        if len(members) > 2 and random.random() < 0.5:
-            members.pop(int(random.integers(len(members))))
-        else:
-            members.append(Member(f"m-{int(random.integers(10, 99))}{len(members)}", ["t"]))
-        return Group(members, group.topics)
-
-    return [change] * 12
 
 
 def _orphaned(event: SimulatedEvent) -> int:

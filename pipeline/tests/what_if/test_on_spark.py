@@ -24,6 +24,7 @@ from groupwright.pipeline._what_if.java_assignor import java_assignor
 from groupwright.pipeline.what_if import (
     ACTUAL,
     JAVA_ASSIGNORS,
+    LIBRDKAFKA_ASSIGNOR,
     WHAT_IF,
     WHAT_IF_GENERATIONS,
     compare,
@@ -124,6 +125,15 @@ def test_durations_and_weights_come_from_the_tables(
         for rows, table in ((durations, schemas.REBALANCES), (samples, schemas.END_OFFSETS))
     )
     weights = topic_weights(end_offsets)
+    recreated = [
+        {"topic": "orders", "partition": number, "topic_id": "new", "time": at(seconds),
+         "end_offset": 5 * number * (seconds - 100)}
+        for number in range(6)
+        for seconds in (100, 101)
+    ]  # fmt: skip
+    both = pa.Table.from_pylist([*samples, *recreated], to_arrow_schema(schemas.END_OFFSETS.schema))
+    (row,) = topic_weights(spark.createDataFrame(both, schemas.END_OFFSETS.schema)).collect()
+    assert row.weights == [5.0 * number for number in range(6)], "the old topic's offsets do not count"
     played = run_what_if(
         *tables, ["cooperative-sticky"], rebalances=rebalances, topics=weights, tasks=1
     ).cache()
@@ -163,27 +173,39 @@ def at(seconds: int) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def test_javas_own_assignors_are_replayed_beside_ours(tables: tuple[DataFrame, DataFrame]) -> None:
+def test_assignors_of_java_and_librdkafka_are_replayed_beside_ours(
+    tables: tuple[DataFrame, DataFrame],
+) -> None:
     assert JAVA_ASSIGNORS == ("java:sticky", "java:cooperative-sticky")
-    played = run_what_if(*tables, ["sticky", "cooperative-sticky", *JAVA_ASSIGNORS], tasks=1)
+    others = (*JAVA_ASSIGNORS, LIBRDKAFKA_ASSIGNOR)
+    played = run_what_if(*tables, ["sticky", "cooperative-sticky", *others], tasks=1)
     rows = {(r.group_id, r.assignor, r.generation): r for r in played.collect()}
     assert not [row.error for row in rows.values() if row.error]
-    for name in ("sticky", "cooperative-sticky"):
+    for other in others:
         for measure in ("moved", "rounds", "stopped", "imbalance"):
-            ours, java = rows["billing", name, 2][measure], rows["billing", f"java:{name}", 2][measure]
-            assert java == ours, "with equal subscriptions Java's are optimal"
+            ours = rows["billing", other.partition(":")[2], 2][measure]
+            assert rows["billing", other, 2][measure] == ours, "with equal subscriptions all are optimal"
     with pytest.raises(AssignorError, match="Java's assignors: java:sticky, java:cooperative-sticky"):
         run_what_if(*tables, ["java:range"])
 
 
-def test_how_the_work_is_cut_changes_nothing(tables: tuple[DataFrame, DataFrame]) -> None:
-    def result(tasks: Any) -> Any:
-        rows = run_what_if(tables[0], tables[1], ["sticky", "cooperative-sticky"], tasks=tasks).drop(
-            "seconds"
-        )
-        return sorted(rows.orderBy("group_id", "assignor", "generation").collect(), key=str)
+def test_neither_the_number_of_tasks_nor_other_groups_change_anything(
+    spark: SparkSession, tables: tuple[DataFrame, DataFrame]
+) -> None:
+    """Such as a share group, whose partitions have no owners, and its tombstone."""
+    shared = [
+        {"group_id": "queue", "group_type": "share", "protocol_type": "share", "generation": number,
+         "tombstone": number > 1, "log_partition": 0, "log_offset": number, "log_time": at(number)}
+        for number in (1, 2)
+    ]  # fmt: skip
+    schema = schemas.GROUP_GENERATIONS.schema
+    queue = spark.createDataFrame(pa.Table.from_pylist(shared, to_arrow_schema(schema)), schema)
 
-    assert result(1) == result(3)
+    def result(generations: DataFrame, tasks: int) -> list[Any]:
+        rows = run_what_if(generations, tables[1], ["sticky", "cooperative-sticky"], tasks=tasks)
+        return sorted(rows.drop("seconds").collect(), key=str)
+
+    assert result(tables[0], 1) == result(tables[0].unionByName(queue), 3)
 
 
 def test_racks_come_from_a_table_of_topics(spark: SparkSession, tables: tuple[DataFrame, DataFrame]) -> None:

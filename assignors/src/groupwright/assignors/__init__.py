@@ -7,12 +7,12 @@
   partitions. A custom assignor is a subclass of `Assignor` with a name and a method `assign`. The function
   `assign` runs an assignor and checks the result; `unassigned` returns the partitions that no member is
   assigned.
-- Weights: a leader asks a `WeightSource` (`Throughput`, `Lag`, `WeightFunction`, or one's own) for the
-  weights of partitions, which `with_weights` puts into topics.
+- Weights: a leader asks a `WeightSource` (`ProcessingTime`, `Throughput`, `Lag`, `WeightFunction`, or a
+  custom one) for the weights of partitions, which `with_weights` puts into topics.
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
   request.
-- Offline rebalances: `simulate` plays the rebalances of a group when members join or leave, topics
-  grow, or weights change, until the group settles.
+- Offline rebalances: `simulate` computes the rebalances of a group when members join or leave, topics grow,
+  or weights change, until the group settles.
 - Quality: `evaluate` returns the quality of an assignment, and of the best one; `evaluate_load` returns the
   members' loads, and a lower bound of the largest; `check_load` returns what a rebalance would do to them.
 - Wire format: `Subscription` and `MemberAssignment`, encoded and decoded.
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     )
     from groupwright.assignors._wire.group_codec import decode_subscriptions, encode_assignments
     from groupwright.assignors._wire.owned import decode_previous_assignment
-    from groupwright.assignors._wire.processing_times import tells_processing_times, told_processing_times
+    from groupwright.assignors._wire.processing_times import sends_processing_times, sent_processing_times
     from groupwright.assignors.builtin import builtin_assignors, by_name
     from groupwright.assignors.co_partitioned import CoPartitionedStickyAssignor
     from groupwright.assignors.leader import (
@@ -137,8 +137,8 @@ _MODULES = {
     "encode_assignment": "_wire.consumer_protocol",
     "encode_assignments": "_wire.group_codec",
     "encode_subscription": "_wire.consumer_protocol",
-    "tells_processing_times": "_wire.processing_times",
-    "told_processing_times": "_wire.processing_times",
+    "sends_processing_times": "_wire.processing_times",
+    "sent_processing_times": "_wire.processing_times",
 }
 """Modules of the names that are imported on first use."""
 
@@ -197,11 +197,11 @@ __all__ = [
     "evaluate",
     "evaluate_load",
     "perform_assignment",
+    "sends_processing_times",
+    "sent_processing_times",
     "simulate",
     "smooth_weights",
     "subscribed_topics",
-    "tells_processing_times",
-    "told_processing_times",
     "unassigned",
     "with_weights",
     "withhold_claimed",

@@ -69,7 +69,8 @@ class CoPartitionedStickyAssignor(Assignor):
         racks play no role. All members need it, and the same lists.
 
     Owned partitions are part of the subscription. User data is that of `by_load`, or else is neither sent nor
-    read. A group that rebalances eagerly owns nothing when it joins, so its assignments are not sticky.
+    read. Members that rebalance eagerly own nothing when they join, so their assignments are sticky only with
+    `by_load`, whose user data has the last ones.
 
     Example: Members a and b join orders with payments. Member c joins the group, and is assigned a bundle
         when its owner has joined again without it.
@@ -134,6 +135,7 @@ class CoPartitionedStickyAssignor(Assignor):
         if self._by_load is None:
             return None
         self._by_load.processing_times = self.processing_times
+        self._by_load.rebalance_protocol = self.rebalance_protocol
         return self._by_load.user_data(topics)
 
     def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:
@@ -149,11 +151,17 @@ class CoPartitionedStickyAssignor(Assignor):
         """
         from groupwright.assignors._algorithms import co_partitioned  # noqa: PLC0415 - imports numpy, which only leaders need
 
-        refuse_rest = self._rest == "refuse"
+        require_equal_sizes = self._rest == "refuse"
         if self._by_load is None:
-            return co_partitioned.plan_co_partitioned(group, self._joined, refuse_rest=refuse_rest)
+            return co_partitioned.plan_co_partitioned(
+                group, self._joined, require_equal_sizes=require_equal_sizes
+            )
         return co_partitioned.plan_co_partitioned_by_load(
-            group, self._joined, self._by_load.tolerance, self._by_load.max_skew, refuse_rest=refuse_rest
+            group,
+            self._joined,
+            self._by_load.tolerance,
+            self._by_load.max_skew,
+            require_equal_sizes=require_equal_sizes,
         )
 
 

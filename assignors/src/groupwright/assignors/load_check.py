@@ -1,4 +1,4 @@
-"""Load check: whether a rebalance would be worth it for a group at rest."""
+"""Load check: the effect that a rebalance would have on the load of a stable group."""
 
 from dataclasses import dataclass, replace
 
@@ -38,12 +38,12 @@ class LoadCheck:
 
 
 def check_load(assignor: Assignor, group: Group, assignment: Assignment) -> LoadCheck:
-    """Play the rebalances of a cooperative group that owns what it was assigned, until it settles.
+    """Simulate a rebalance of a cooperative group whose members own their assignments, until it settles.
 
     Args:
         assignor: The assignor, which supports COOPERATIVE. Only its `assign` is called, so it may be in use.
         group: The group, with the topics' present weights.
-        assignment: What the members own.
+        assignment: The partitions that the members own.
 
     Raises:
         AssignorError: The assignor's result is not an assignment of the group, or the group does not settle.
@@ -58,8 +58,8 @@ def check_load(assignor: Assignor, group: Group, assignment: Assignment) -> Load
     """
     before = evaluate_load(group, assignment)
     owners = [replace(each, owned=assignment[each.id], generation=_GENERATION) for each in group.members]
-    (played,) = simulate(Group(owners, group.topics), lambda _: _InUse(assignor))
-    after = evaluate_load(group, played.assignment, assignment)
+    (simulated,) = simulate(Group(owners, group.topics), lambda _: _InUse(assignor))
+    after = evaluate_load(group, simulated.assignment, assignment)
     return LoadCheck(
         before.peak_over_average,
         after.peak_over_average,

@@ -1,6 +1,7 @@
-"""Rebalances of a group, played offline until the group settles."""
+"""Simulated rebalances of a group, computed offline until no member has to revoke a partition."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -30,7 +31,7 @@ class SimulatedRebalance:
     def revoked(self) -> list[tuple[Member, PartitionsByTopic]]:
         """Return the members that must revoke partitions after this rebalance, and these partitions."""
         members = self.group.members
-        return _lost(members, [member.owned for member in members], self.assignment)
+        return _no_longer_assigned(members, [member.owned for member in members], self.assignment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,12 @@ class SimulatedEvent:
         The former owner is still a member, and still subscribes to the topic.
         """
         assignment, members = self.assignment, self.before.members
-        lost = [owned for _, owned in _lost(members, [_of_subscribed(each) for each in members], assignment)]
+        lost = [
+            owned
+            for _, owned in _no_longer_assigned(
+                members, [_of_subscribed(each) for each in members], assignment
+            )
+        ]
         gained = [difference(assignment[each.id], [each.owned]) for each in members]
         topics = assignment.topics
         keys_lost = PartitionColumns.of(lost).keys(topics)
@@ -90,7 +96,7 @@ def simulate(
     *,
     max_rebalances: int = 8,
 ) -> list[SimulatedEvent]:
-    """Play the rebalances of a group offline, until it settles after each event.
+    """Simulate the rebalances of a group offline, until it settles after each event.
 
     Every member has its own assignor. As in Kafka's clients, `user_data` is called before it joins, and
     `on_assignment` after each rebalance. The first member is the leader: its assignor assigns the partitions,
@@ -131,19 +137,19 @@ def simulate(
         >>> def a_leaves(group):
         ...     return Group([member for member in group.members if member.id != "a"], group.topics)
         >>> group = Group([Member("a", ["orders"])], {"orders": 4})
-        >>> for played in simulate(group, CooperativeStickyAssignor(), [b_joins, a_leaves]):
-        ...     print(len(played.rebalances), played.assignment, played.moved)
+        >>> for event in simulate(group, CooperativeStickyAssignor(), [b_joins, a_leaves]):
+        ...     print(len(event.rebalances), event.assignment, event.moved)
         1 Assignment({'a': {'orders': [0, 1, 2, 3]}}) {}
         2 Assignment({'a': {'orders': [0, 1]}, 'b': {'orders': [2, 3]}}) {'orders': [2, 3]}
         1 Assignment({'b': {'orders': [0, 1, 2, 3]}}) {}
     """
     members = _Members(assignor, max_rebalances)
-    played = [members.settle(group, group)]
+    simulated = [members.settle(group, group)]
     for event in events:
-        before = event(played[-1].group)
+        before = event(simulated[-1].group)
         joining = [replace(member, owned=_of_subscribed(member)) for member in before.members]
-        played.append(members.settle(before, Group(joining, before.topics)))
-    return played
+        simulated.append(members.settle(before, Group(joining, before.topics)))
+    return simulated
 
 
 class _Members:
@@ -155,7 +161,7 @@ class _Members:
         self._by_id: dict[str, Assignor] = {}
 
     def settle(self, before: Group, group: Group) -> SimulatedEvent:
-        """Play rebalances until no member has to revoke a partition.
+        """Simulate rebalances until no member has to revoke a partition.
 
         Args:
             before: The group after the event.
@@ -210,7 +216,12 @@ class _Members:
         """Return the member as the leader decodes it from JoinGroup's response."""
         user_data = member.user_data
         if user_data is None:
-            user_data = self._by_id[member.id].user_data(frozenset(member.topics))
+            assignor = self._by_id[member.id]
+            with suppress(AttributeError):  # a frozen assignor
+                assignor.rebalance_protocol = (
+                    RebalanceProtocol.COOPERATIVE if is_cooperative else RebalanceProtocol.EAGER
+                )
+            user_data = assignor.user_data(frozenset(member.topics))
         owned = member.owned if is_cooperative else NO_PARTITIONS
         if owned is member.owned and user_data is member.user_data:
             return member
@@ -226,7 +237,7 @@ def _of_subscribed(member: Member) -> PartitionsByTopic:
     )
 
 
-def _lost(
+def _no_longer_assigned(
     members: Sequence[Member], owned: Sequence[PartitionsByTopic], assignment: Assignment
 ) -> list[tuple[Member, PartitionsByTopic]]:
     """Return the members that own partitions that they are not assigned, and these partitions.

@@ -27,10 +27,10 @@ class StickyAssignor(Assignor):
 
     Priorities 1 to 4 are met exactly, for equal and for different subscriptions, and for groups of any size;
     only the time grows with the size. Priority 5 is a heuristic, which is exact if no partitions are owned,
-    all subscriptions are equal, and no racks matter. It chooses partitions only after priorities 2 to 4 have
-    settled how many of which racks and subscribers each member gains and releases, and moves none. So where
-    racks matter, or after many members have joined one by one, a member may have several partitions of a
-    topic while another subscriber has none. The result depends on the group's content alone.
+    all subscriptions are equal, and no racks matter. Priorities 2 to 4 determine how many partitions each
+    member gains and releases, by their racks and subscribers. Priority 5 then chooses partitions, and adds no
+    moves. So where racks matter, or after many members have joined one by one, a member may have several
+    partitions of a topic while another subscriber has none. The result depends on the group's content alone.
 
     Owned partitions are claims, which are verified. Of several members that claim a partition, the one with
     the highest generation owns it; if two claim it in that generation, none does. Claims to topics and

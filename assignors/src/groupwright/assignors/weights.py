@@ -1,4 +1,4 @@
-"""Sources of weights: what each partition of a group costs, as the group's leader finds out."""
+"""Sources of the weights of partitions: throughput, lag, processing time, or a function."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -20,7 +20,8 @@ class Throughput(WeightSource):
         """Create a source.
 
         Args:
-            window: Seconds over which the throughput is averaged: more are steadier, and notice later.
+            window: Seconds over which the throughput is averaged. A longer window is steadier, and follows
+                changes later.
 
         Raises:
             InvalidInputError: The window is not positive.
@@ -67,14 +68,14 @@ class ProcessingTime(WeightSource):
     """Seconds of work per second: the processing time of a message, times the messages per second.
 
     Each member measures the processing time of its partitions' messages: from the moment that `poll` or
-    `consume` has returned them until the next call. It tells them to the leader when it joins. So a partition
+    `consume` has returned them until the next call. It sends them to the leader when it joins. So a partition
     weighs what it costs the application, however different its messages are, and a member whose partitions
     weigh more than its capacity cannot keep up.
 
-    A partition of which no member tells anything, as one that nobody has consumed yet, has the median
-    processing time of its topic. Until any member tells anything, as in a new group, each message counts as
-    1 s, so partitions weigh what `rate` says.
-    Messages that one `consume` returns share the time that they took together.
+    A partition of which no member sends anything, as one that nobody has consumed yet, has the median
+    processing time of its topic. Until any member sends anything, as in a new group, each message counts as
+    1 s, so partitions weigh what `rate` says. Messages that one `consume` returns share the time that they
+    took together.
 
     The rate is that of the messages to be consumed, not of those that were: a member that cannot keep up is
     busy all the time, and its own rate does not show by how much its work exceeds its capacity.

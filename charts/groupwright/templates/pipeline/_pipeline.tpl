@@ -9,9 +9,14 @@
 {{- if or (include "groupwright.pipeline.runs" .) .Values.doctor.enabled .Values.exporter.enabled }}true{{ end -}}
 {{- end -}}
 
-{{/* Whether the drivers make executors in pods of their own: one of them runs, and Spark is in that mode. */}}
+{{/* Whether the drivers make executors in pods of their own: one of them runs, and Spark is not local. */}}
 {{- define "groupwright.pipeline.executors" -}}
-{{- if and (include "groupwright.pipeline.runs" .) (eq .Values.pipeline.spark.mode "kubernetes") }}true{{ end -}}
+{{- if and (include "groupwright.pipeline.runs" .) (ne .Values.pipeline.spark.mode "local") }}true{{ end -}}
+{{- end -}}
+
+{{/* Whether the Spark operator starts the drivers. */}}
+{{- define "groupwright.pipeline.operator" -}}
+{{- if and (include "groupwright.pipeline.runs" .) (eq .Values.pipeline.spark.mode "operator") }}true{{ end -}}
 {{- end -}}
 
 {{- define "groupwright.pipeline.claim" -}}
@@ -26,7 +31,7 @@
 {{/* Refuses what a schema cannot see to be wrong. */}}
 {{- define "groupwright.pipeline.check" -}}
 {{- if and (include "groupwright.pipeline.executors" .) (not (include "groupwright.pipeline.shared" .)) -}}
-{{- fail (printf "pipeline.storage.accessModes is %s, which executors on other nodes cannot mount: with pipeline.spark.mode=kubernetes make it [ReadWriteMany], or set pipeline.storage.enabled=false and let pipeline.settings.tables be a URI" (toJson .Values.pipeline.storage.accessModes)) -}}
+{{- fail (printf "pipeline.storage.accessModes is %s, which executors on other nodes cannot mount: with pipeline.spark.mode=%s make it [ReadWriteMany], or set pipeline.storage.enabled=false and let pipeline.settings.tables be a URI" (toJson .Values.pipeline.storage.accessModes) .Values.pipeline.spark.mode) -}}
 {{- end -}}
 {{- $tables := .Values.pipeline.settings.tables -}}
 {{- if and (not .Values.pipeline.storage.enabled) (hasPrefix "/" $tables) -}}
@@ -62,6 +67,106 @@ podAffinity:
 {{- end -}}
 {{- end -}}
 
+{{/* Variables of the user, for drivers and executors. */}}
+{{- define "groupwright.pipeline.env" -}}
+- name: HOME
+  value: /tmp
+{{- with .Values.pod.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- with .Values.pipeline.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "groupwright.pipeline.envFrom" -}}
+{{- with .Values.pipeline.envFromSecrets -}}
+envFrom:
+  {{- range . }}
+  - secretRef:
+      name: {{ . }}
+  {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Mounts of drivers and executors. */}}
+{{- define "groupwright.pipeline.mounts" -}}
+- name: tmp
+  mountPath: /tmp
+{{- if .Values.pipeline.existingSecret.name }}
+- name: settings
+  mountPath: /etc/groupwright/settings
+  readOnly: true
+{{- end }}
+{{- if .Values.pipeline.storage.enabled }}
+- name: storage
+  mountPath: {{ .Values.pipeline.storage.mountPath }}
+{{- end }}
+{{- with .Values.pod.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Volumes of drivers and executors. */}}
+{{- define "groupwright.pipeline.volumes" -}}
+- name: tmp
+  emptyDir:
+    sizeLimit: 256Mi
+{{- with .Values.pipeline.existingSecret.name }}
+- name: settings
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+{{- end }}
+{{- if .Values.pipeline.storage.enabled }}
+- name: storage
+  persistentVolumeClaim:
+    claimName: {{ include "groupwright.pipeline.claim" . }}
+{{- end }}
+{{- with .Values.pod.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Ports and probes of a driver. A batch job has neither metrics nor probes: its deadline ends it. Takes root, component. */}}
+{{- define "groupwright.pipeline.ports" -}}
+ports:
+  - name: spark-ui
+    containerPort: 4040
+  {{- if eq .component "stream" }}
+  - name: metrics
+    containerPort: 9096
+  {{- end }}
+  {{- if include "groupwright.pipeline.executors" .root }}
+  - name: driver
+    containerPort: 7078
+  - name: blocks
+    containerPort: 7079
+  {{- end }}
+{{- if eq .component "stream" }}
+# Until Spark has started and the lease is acquired, nothing listens.
+startupProbe:
+  httpGet:
+    path: /healthy
+    port: metrics
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 60
+readinessProbe:
+  httpGet:
+    path: /ready
+    port: metrics
+  periodSeconds: 10
+  timeoutSeconds: 5
+livenessProbe:
+  httpGet:
+    path: /healthy
+    port: metrics
+  periodSeconds: 30
+  timeoutSeconds: 10
+{{- end }}
+{{- end -}}
+
 {{/* The pod of a driver: metadata and spec, but for the restart policy. */}}
 {{- define "groupwright.pipeline.driver" -}}
 metadata:
@@ -84,17 +189,13 @@ spec:
     - name: driver
       {{- include "groupwright.container" . | nindent 6 }}
       args:
+        - driver
         {{- include "groupwright.pipeline.args" . | nindent 8 }}
       env:
-        - name: HOME
-          value: /tmp
         - name: SPARK_CONF_DIR
           value: /etc/groupwright/spark
         - name: SPARK_LOCAL_DIRS
           value: /scratch
-        {{- with .root.Values.pod.extraEnv }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
         {{- if $executors }}
         - name: POD_NAME
           valueFrom:
@@ -111,73 +212,120 @@ spec:
             --conf spark.kubernetes.driver.pod.name=$(POD_NAME)
             pyspark-shell
         {{- end }}
-        {{- with .root.Values.pipeline.extraEnv }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
-      {{- with .root.Values.pipeline.envFromSecrets }}
-      envFrom:
-        {{- range . }}
-        - secretRef:
-            name: {{ . }}
-        {{- end }}
+        {{- include "groupwright.pipeline.env" .root | nindent 8 }}
+      {{- with include "groupwright.pipeline.envFrom" .root }}
+      {{- . | nindent 6 }}
       {{- end }}
-      ports:
-        - name: spark-ui
-          containerPort: 4040
-        {{- if $executors }}
-        - name: driver
-          containerPort: 7078
-        - name: blocks
-          containerPort: 7079
-        {{- end }}
+      {{- include "groupwright.pipeline.ports" . | nindent 6 }}
       volumeMounts:
-        - name: tmp
-          mountPath: /tmp
         - name: scratch
           mountPath: /scratch
         - name: spark
           mountPath: /etc/groupwright/spark
           readOnly: true
-        {{- if .root.Values.pipeline.existingSecret.name }}
-        - name: settings
-          mountPath: /etc/groupwright/settings
-          readOnly: true
-        {{- end }}
-        {{- if .root.Values.pipeline.storage.enabled }}
-        - name: storage
-          mountPath: {{ .root.Values.pipeline.storage.mountPath }}
-        {{- end }}
-        {{- with .root.Values.pod.extraVolumeMounts }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+        {{- include "groupwright.pipeline.mounts" .root | nindent 8 }}
   volumes:
-    - name: tmp
-      emptyDir:
-        sizeLimit: 256Mi
     - name: scratch
       emptyDir:
         sizeLimit: {{ .root.Values.pipeline.spark.scratchSize }}
     - name: spark
       configMap:
         name: {{ include "groupwright.fullname" .root }}-spark
-    {{- with .root.Values.pipeline.existingSecret.name }}
-    - name: settings
-      secret:
-        secretName: {{ . }}
-        defaultMode: 0440
-    {{- end }}
-    {{- if .root.Values.pipeline.storage.enabled }}
-    - name: storage
-      persistentVolumeClaim:
-        claimName: {{ include "groupwright.pipeline.claim" .root }}
-    {{- end }}
-    {{- with .root.Values.pod.extraVolumes }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "groupwright.pipeline.volumes" .root | nindent 4 }}
 {{- end -}}
 
-{{/* spark-defaults.conf: the chart's settings, then the user's, which win. */}}
-{{- define "groupwright.pipeline.sparkDefaults" -}}
+{{/* The pod of an executor, which Spark completes. Takes root and name (the container's). */}}
+{{- define "groupwright.pipeline.executor" -}}
+metadata:
+  labels:
+    {{- include "groupwright.podLabels" (dict "root" .root "component" "executor") | nindent 4 }}
+  {{- with .root.Values.pod.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- include "groupwright.pod" (dict "root" .root) | nindent 2 }}
+  containers:
+    - name: {{ .name }}
+      securityContext:
+        {{- toYaml .root.Values.pod.containerSecurityContext | nindent 8 }}
+      env:
+        {{- include "groupwright.pipeline.env" .root | nindent 8 }}
+      {{- with include "groupwright.pipeline.envFrom" .root }}
+      {{- . | nindent 6 }}
+      {{- end }}
+      volumeMounts:
+        {{- include "groupwright.pipeline.mounts" .root | nindent 8 }}
+  volumes:
+    {{- include "groupwright.pipeline.volumes" .root | nindent 4 }}
+{{- end -}}
+
+{{/* What the Spark operator submits: a SparkApplication's spec, but for the restart policy. Takes root, component, values. */}}
+{{- define "groupwright.pipeline.application" -}}
+{{- include "groupwright.pipeline.check" .root -}}
+{{- $spark := .root.Values.pipeline.spark -}}
+type: Python
+mode: cluster
+pythonVersion: "3"
+sparkVersion: 4.0.0
+image: {{ include "groupwright.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+mainApplicationFile: local:///opt/groupwright/main.py
+arguments:
+  {{- include "groupwright.pipeline.args" . | nindent 2 }}
+sparkConf:
+  {{- include "groupwright.pipeline.sparkSettings" .root | nindent 2 }}
+driver:
+  memory: {{ $spark.driverMemory }}
+  {{- with .values.resources.requests }}{{ with .cpu }}
+  coreRequest: {{ . | quote }}
+  {{- end }}{{ end }}
+  {{- with .values.resources.limits }}{{ with .cpu }}
+  coreLimit: {{ . | quote }}
+  {{- end }}{{ end }}
+  serviceAccount: {{ include "groupwright.serviceAccountName" .root }}
+  template:
+    metadata:
+      labels:
+        {{- include "groupwright.podLabels" . | nindent 8 }}
+      {{- with .root.Values.pod.annotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      {{- include "groupwright.pod" (dict "root" .root "token" true) | nindent 6 }}
+      terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
+      {{- with .values.activeDeadlineSeconds }}
+      activeDeadlineSeconds: {{ toJson . }}
+      {{- end }}
+      containers:
+        - name: spark-kubernetes-driver
+          securityContext:
+            {{- toYaml .root.Values.pod.containerSecurityContext | nindent 12 }}
+          env:
+            {{- include "groupwright.pipeline.env" .root | nindent 12 }}
+          {{- with include "groupwright.pipeline.envFrom" .root }}
+          {{- . | nindent 10 }}
+          {{- end }}
+          {{- include "groupwright.pipeline.ports" . | nindent 10 }}
+          volumeMounts:
+            {{- include "groupwright.pipeline.mounts" .root | nindent 12 }}
+      volumes:
+        {{- include "groupwright.pipeline.volumes" .root | nindent 8 }}
+executor:
+  instances: {{ $spark.executors.instances }}
+  cores: {{ $spark.executors.cores }}
+  memory: {{ $spark.executors.memory }}
+  template:
+    {{- include "groupwright.pipeline.executor" (dict "root" .root "name" "spark-kubernetes-executor") | nindent 4 }}
+{{- end -}}
+
+{{/* Spark's settings as YAML, all of them text: the chart's, then the user's, which win. */}}
+{{- define "groupwright.pipeline.sparkSettings" -}}
 {{- $spark := .Values.pipeline.spark -}}
 {{- $conf := dict
   "spark.driver.memory" $spark.driverMemory
@@ -207,7 +355,20 @@ spec:
 {{- if eq $spark.mode "local" -}}
 {{- $_ := set $conf "spark.master" (printf "local[%v]" $spark.localThreads) -}}
 {{- else -}}
-{{- $executors := $spark.executors -}}
+{{- $conf = merge $conf (dict
+  "spark.kubernetes.executor.disableConfigMap" "true"
+  "spark.kubernetes.driver.service.deleteOnTermination" "false"
+  "spark.kubernetes.driver.ownPersistentVolumeClaim" "false"
+  "spark.kubernetes.driver.reusePersistentVolumeClaim" "false"
+  "spark.authenticate" "true"
+  "spark.network.crypto.enabled" "true"
+  "spark.driver.port" "7078"
+  "spark.driver.blockManager.port" "7079"
+  "spark.blockManager.port" "7079"
+  "spark.kubernetes.executor.limit.cores" $spark.executors.cores
+) -}}
+{{- end -}}
+{{- if eq $spark.mode "kubernetes" -}}
 {{- $conf = merge $conf (dict
   "spark.master" "k8s://https://kubernetes.default.svc"
   "spark.submit.deployMode" "client"
@@ -216,23 +377,30 @@ spec:
   "spark.kubernetes.container.image.pullPolicy" .Values.image.pullPolicy
   "spark.kubernetes.executor.podTemplateFile" "/etc/groupwright/spark/executor.yaml"
   "spark.kubernetes.executor.podTemplateContainerName" "executor"
-  "spark.kubernetes.executor.disableConfigMap" "true"
-  "spark.kubernetes.driver.service.deleteOnTermination" "false"
-  "spark.kubernetes.driver.ownPersistentVolumeClaim" "false"
-  "spark.kubernetes.driver.reusePersistentVolumeClaim" "false"
-  "spark.authenticate" "true"
-  "spark.network.crypto.enabled" "true"
   "spark.driver.bindAddress" "0.0.0.0"
-  "spark.driver.port" "7078"
-  "spark.driver.blockManager.port" "7079"
-  "spark.blockManager.port" "7079"
-  "spark.executor.instances" $executors.instances
-  "spark.executor.cores" $executors.cores
-  "spark.executor.memory" $executors.memory
-  "spark.kubernetes.executor.limit.cores" $executors.cores
+  "spark.executor.instances" $spark.executors.instances
+  "spark.executor.cores" $spark.executors.cores
+  "spark.executor.memory" $spark.executors.memory
 ) -}}
 {{- end -}}
-{{- range $key, $value := merge (dict) $spark.conf $conf }}
+{{- if eq $spark.mode "operator" -}}
+{{- $_ := unset $conf "spark.driver.memory" -}}
+{{- range $role := list "driver" "executor" -}}
+{{- $volume := printf "spark.kubernetes.%s.volumes.emptyDir.spark-local-dir-1" $role -}}
+{{- $_ := set $conf (printf "%s.mount.path" $volume) "/scratch" -}}
+{{- $_ := set $conf (printf "%s.options.sizeLimit" $volume) $spark.scratchSize -}}
+{{- end -}}
+{{- end -}}
+{{- $texts := dict -}}
+{{- range $key, $value := merge (dict) $spark.conf $conf -}}
+{{- $_ := set $texts $key (kindIs "string" $value | ternary $value (toJson $value)) -}}
+{{- end -}}
+{{- toYaml $texts -}}
+{{- end -}}
+
+{{/* spark-defaults.conf. */}}
+{{- define "groupwright.pipeline.sparkDefaults" -}}
+{{- range $key, $value := include "groupwright.pipeline.sparkSettings" . | fromYaml }}
 {{ $key }} {{ $value }}
 {{- end }}
 {{- end -}}
@@ -240,10 +408,12 @@ spec:
 {{/* A driver's command line. Settings are pairs; numbers are written in full. */}}
 {{- define "groupwright.pipeline.args" -}}
 {{- $pipeline := .root.Values.pipeline -}}
-- driver
 - {{ .component }}
 {{- with $pipeline.existingSecret.name }}
 - --config=/etc/groupwright/settings/{{ $pipeline.existingSecret.key }}
+{{- end }}
+{{- if eq .component "stream" }}
+- metrics_address=0.0.0.0:9096
 {{- end }}
 {{- range $key, $value := merge (dict) .values.settings $pipeline.settings }}
 {{- if ne (toString $value) "" }}

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from groupwright.cli._command_line.help import Command, CommandGroup
 from groupwright.cli.completion import completion, enable_completion
 from groupwright.cli.demo.command import demo
 from groupwright.cli.describe import describe
@@ -15,11 +16,12 @@ from groupwright.cli.groups import groups
 from groupwright.cli.lag import lag
 from groupwright.cli.locate import locate
 from groupwright.cli.offsets.command import offsets
-from groupwright.cli.pipeline import app as pipeline
+from groupwright.cli.pipeline.command import app as pipeline
 from groupwright.cli.simulate import simulate
 from groupwright.cli.watch import watch
 
 app = typer.Typer(
+    cls=CommandGroup,
     add_completion=False,  # the command `completion` names the shell
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -56,7 +58,7 @@ for _command in (
     *(groups, describe, watch, lag, locate, offsets),
     *(simulate, explain, doctor, exporter, demo),
 ):
-    app.command()(_command)
+    app.command(cls=Command)(_command)
 app.add_typer(pipeline, name="pipeline")
-app.command()(completion)
+app.command(cls=Command)(completion)
 enable_completion()

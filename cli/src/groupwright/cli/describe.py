@@ -1,13 +1,19 @@
-"""The command `groupwright describe`: one group, whole."""
+"""The command `groupwright describe`: one group, its members and its lag."""
 
 from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from groupwright.cli._completion import GroupName
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import errors_reported
-from groupwright.cli._output import (
+from groupwright.cli._cluster.completion import GroupName
+from groupwright.cli._cluster.lookup import find_group, member_names
+from groupwright.cli._command_line.connection import (
+    BootstrapServers,
+    ConfigFile,
+    Timeout,
+    connection_settings,
+)
+from groupwright.cli._command_line.exit import errors_reported
+from groupwright.cli._command_line.output import (
     Column,
     Output,
     OutputFormat,
@@ -17,14 +23,11 @@ from groupwright.cli._output import (
     print_rows,
     table,
 )
-from groupwright.cli._suggest import unknown_group
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
-    from groupwright.cli._cluster.client import Cluster
     from groupwright.cli._cluster.lag import GroupLag
-    from groupwright.cli._cluster.model import DescribedGroup, GroupMember, Partitions
-    from groupwright.cli._study.model import StudiedGroup
+    from groupwright.cli._cluster.model import GroupMember, Partitions
 
 PARTITION_COLUMNS = (
     Column("topic", "TOPIC"),
@@ -43,7 +46,7 @@ _OPTIONAL_COLUMNS = (
     Column("epoch", "EPOCH", is_number=True),
     Column("subscription", "SUBSCRIBES TO"),
 )
-"""Columns of members that are shown if there is something to see."""
+"""Columns of members that are shown if a member has a value."""
 _LAG = Column("lag", "LAG", is_number=True)
 _ASSIGNED = Column("assigned", "ASSIGNED")
 
@@ -58,7 +61,7 @@ def describe(
 ) -> None:
     """Describe a group: what is odd first, then its coordinator, its members, and the lag of each partition.
 
-    Brokers tell subscriptions and assignments of classic groups only while they are stable. CSV has the
+    Brokers return subscriptions and assignments of classic groups only while they are stable. CSV has the
     partitions alone.
 
     Examples:
@@ -91,32 +94,9 @@ def describe(
                 _print(lag, odd, partitions)
 
 
-def find_group(cluster: "Cluster", group: str) -> "DescribedGroup":
-    """Return a group.
-
-    Raises:
-        CommandError: It does not exist; the message suggests one that does.
-    """
-    described = cluster.describe([group])[group]
-    if not described.exists:
-        listed, _ = cluster.groups()
-        raise unknown_group(group, [each.id for each in listed])
-    return described
-
-
-def member_names(group: "DescribedGroup | StudiedGroup") -> dict[str, str]:
-    """Return a short name for each member id: the instance or client id, with a part of the id if needed."""
-    short = {member.id: member.instance_id or member.client_id or member.id for member in group.members}
-    taken = list(short.values())
-    return {
-        id_: name if taken.count(name) == 1 else f"{name}/{id_.removeprefix(f'{name}-')[:8]}"
-        for id_, name in short.items()
-    }
-
-
 def partition_rows(lag: "GroupLag") -> list[dict[str, Any]]:
     """Return a row for each partition."""
-    names = member_names(lag.group)
+    names = member_names(lag.group.members)
     return [
         {
             "topic": each.topic,
@@ -189,7 +169,7 @@ def _offsets_partition(group: str, partitions: int | None) -> int | None:
 
 
 def _member_rows(lag: "GroupLag") -> list[dict[str, Any]]:
-    names = member_names(lag.group)
+    names = member_names(lag.group.members)
     lags: dict[str, int] = {}
     for each in lag.partitions:
         if each.owner is not None and each.lag is not None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, console, harmless, print_json, print_rows
-from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weights, opened
-from groupwright.cli._study.weighing import Weighing
+from groupwright.cli._command_line.connection import BootstrapServers, ConfigFile, Timeout
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._command_line.output import Column, Output, OutputFormat, console, print_json, print_rows
+from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weights, opened, warn
+from groupwright.cli._study.weights_option import WeightsOption
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.model import TopicPartition
@@ -48,7 +48,7 @@ def explain(
             metavar="MEMBER", help="Explain this member alone, by name, client or instance id; repeatable."
         ),
     ] = None,
-    weights: Weights = Weighing.THROUGHPUT,
+    weights: Weights = WeightsOption.THROUGHPUT,
     save: SaveFile = None,
     bootstrap_servers: BootstrapServers = None,
     config: ConfigFile = None,
@@ -76,7 +76,7 @@ def explain(
     with errors_reported("explain"):
         earlier = None if before is None else read_study(before)
         opened_group = opened(
-            file, group, bootstrap_servers, config, timeout=timeout, weighing=weights, save=save
+            file, group, bootstrap_servers, config, timeout=timeout, weights=weights, save=save
         )
         situation = _situation(opened_group.study, earlier, situation_of)
         keys = None if partition is None else [_partition(each, situation.study) for each in partition]
@@ -93,9 +93,7 @@ def explain(
                 print_rows(rows(found), COLUMNS, output)
             case OutputFormat.TABLE:
                 _print(found)
-    for sentence in opened_group.warnings:
-        typer.echo(f"groupwright explain: {harmless(sentence)}", err=True)
-    raise typer.Exit(ExitStatus.INCOMPLETE if opened_group.warnings else ExitStatus.OK)
+    raise typer.Exit(warn("explain", opened_group.warnings))
 
 
 def _situation(study: "StudiedGroup", earlier: "StudiedGroup | None", situation_of: Any) -> "Situation":
@@ -105,6 +103,12 @@ def _situation(study: "StudiedGroup", earlier: "StudiedGroup | None", situation_
         raise CommandError(
             f"the file of --before has the group {earlier.id!r}, not {study.id!r}", ExitStatus.USAGE
         )
+    if earlier is not None and earlier.is_assignment_unknown:
+        raise CommandError(
+            "the file of --before has neither assigned nor owned partitions, so what members had is not "
+            "known; write assigned for each member, or pass a file that --save wrote",
+            ExitStatus.USAGE,
+        )
     try:
         found: Situation = situation_of(study, earlier)
     except AssignorError as error:
@@ -113,6 +117,7 @@ def _situation(study: "StudiedGroup", earlier: "StudiedGroup | None", situation_
 
 
 def _partition(text: str, study: "StudiedGroup") -> "TopicPartition":
+    from groupwright.cli._study.events import MOST_DIGITS  # noqa: PLC0415 - as above
     from groupwright.cli._study.model import find_topic  # noqa: PLC0415 - as above
 
     topic, dash, number = text.rpartition("-")
@@ -122,7 +127,7 @@ def _partition(text: str, study: "StudiedGroup") -> "TopicPartition":
         )
     found = find_topic(study.topics, topic)
     partitions = study.topics[found].partitions
-    if int(number) >= partitions:
+    if len(number) > MOST_DIGITS or int(number) >= partitions:
         raise CommandError(
             f"there is no partition {text}: {found} has {partitions} partitions, from 0", ExitStatus.NOT_FOUND
         )
@@ -156,7 +161,7 @@ def document(found: "Explanation") -> dict[str, Any]:
             {
                 "topic": each.key[0],
                 "partition": each.key[1],
-                "before": each.giver,
+                "before": each.previous_owner,
                 "member": each.owner,
                 "moved": each.has_moved,
                 "sentence": each.sentence,

@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._command_line.connection import (
+    BootstrapServers,
+    ConfigFile,
+    Timeout,
+    connection_settings,
+)
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
 
 if TYPE_CHECKING:
     from groupwright.cli._exporter.limits import Patterns
 
 
 class SourceName(StrEnum):
-    """Where committed offsets come from."""
+    """Source of committed offsets."""
 
     ADMIN = "admin"
     OFFSETS_TOPIC = "offsets-topic"
@@ -33,8 +38,12 @@ def exporter(
     interval: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two refreshes.")
     ] = 30.0,
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any.")] = 9095,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 for all.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any.")
+    ] = 9095,
     by_partition: Annotated[
         bool, typer.Option("--by-partition", help="Also show the lag of each partition.")
     ] = False,
@@ -54,9 +63,9 @@ def exporter(
         list[str] | None,
         typer.Option("--exclude-topic", metavar="REGEX", help="Topics to leave out; may be repeated."),
     ] = None,
-    max_groups: Annotated[int, typer.Option(min=1, help="The most groups to show.")] = 2000,
+    max_groups: Annotated[int, typer.Option(metavar="N", min=1, help="The most groups to show.")] = 2000,
     max_series: Annotated[
-        int, typer.Option(min=1, help="The most series of groups, topics and partitions.")
+        int, typer.Option(metavar="N", min=1, help="The most series of groups, topics and partitions.")
     ] = 100_000,
     stuck_seconds: Annotated[
         float,

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, few, harmless, print_rows
-from groupwright.cli._suggest import did_you_mean
+from groupwright.cli._command_line.connection import (
+    BootstrapServers,
+    ConfigFile,
+    Timeout,
+    connection_settings,
+)
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, harmless, print_rows
+from groupwright.core.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.lag import GroupLag

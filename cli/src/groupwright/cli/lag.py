@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from groupwright.cli._completion import complete_group
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import ExitStatus, errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, few, harmless, print_rows
-from groupwright.cli._suggest import unknown_group
-from groupwright.cli.describe import member_names
+from groupwright.cli._cluster.completion import complete_group
+from groupwright.cli._cluster.lookup import member_names
+from groupwright.cli._command_line.connection import (
+    BootstrapServers,
+    ConfigFile,
+    Timeout,
+    connection_settings,
+)
+from groupwright.cli._command_line.exit import ExitStatus, errors_reported
+from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, harmless, print_rows
+from groupwright.cli._command_line.suggest import unknown_group
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
@@ -25,7 +30,7 @@ _NUMBERS = (Column("messages", "MESSAGES", is_number=True), Column("seconds", "S
 
 
 class By(StrEnum):
-    """What a row stands for."""
+    """Subject of a row."""
 
     GROUP = "group"
     TOPIC = "topic"
@@ -123,7 +128,7 @@ def rows(
     sums: dict[tuple[Any, ...], tuple[int | None, float | None]] = {}
     owners: dict[tuple[Any, ...], str] = {}
     for lag in lags:
-        names = member_names(lag.group)
+        names = member_names(lag.group.members)
         if by is By.GROUP:
             sums[(lag.group.id,)] = None, None
         for each in lag.partitions:

@@ -4,10 +4,15 @@ from typing import Annotated, Any
 
 import typer
 
-from groupwright.cli._completion import complete_group
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Column, Output, OutputFormat, print_rows
+from groupwright.cli._cluster.completion import complete_group
+from groupwright.cli._command_line.connection import (
+    BootstrapServers,
+    ConfigFile,
+    Timeout,
+    connection_settings,
+)
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._command_line.output import Column, Output, OutputFormat, print_rows
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, java_hash, partition_for
 
 COLUMNS = (

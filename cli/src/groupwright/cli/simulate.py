@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from groupwright.assignors import AssignorError
-from groupwright.cli._assignors import ASSIGNOR_NAMES, load_assignor
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Output, OutputFormat, few, harmless, print_json, print_rows
-from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weights, opened
-from groupwright.cli._study.weighing import Weighing
+from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
+from groupwright.cli._command_line.connection import BootstrapServers, ConfigFile, Timeout
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._command_line.output import Output, OutputFormat, few, print_json, print_rows
+from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weights, opened, warn
+from groupwright.cli._study.weights_option import WeightsOption
 
 if TYPE_CHECKING:
-    from groupwright.cli._simulate.play import Candidate, Played
+    from groupwright.cli._simulate.simulation import Candidate, Simulation
     from groupwright.cli._study.events import Event
     from groupwright.cli._study.model import StudiedGroup
-    from groupwright.cli._study.steps import Plan
+    from groupwright.cli._study.steps import Scenario
 
 _DEFAULT = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
@@ -60,7 +60,7 @@ def simulate(
             "dynamic ones.",
         ),
     ] = None,
-    weights: Weights = Weighing.THROUGHPUT,
+    weights: Weights = WeightsOption.THROUGHPUT,
     every_step: Annotated[
         bool, typer.Option("--steps", help="A table for each event, not for their sum alone.")
     ] = False,
@@ -90,24 +90,26 @@ def simulate(
 
     groupwright simulate billing.json --leave worker-3 --add-partitions orders=24 --restart rolling
     """
-    from groupwright.cli._simulate.play import play  # noqa: PLC0415 - `groupwright --help` needs no numpy
     from groupwright.cli._simulate.report import COLUMNS, document, print_tables, rows  # noqa: PLC0415 - as above
+    from groupwright.cli._simulate.simulation import simulate_scenario  # noqa: PLC0415 - `groupwright --help` needs no numpy
     from groupwright.cli._study.events import Restart, events_of  # noqa: PLC0415 - as above
-    from groupwright.cli._study.steps import plan_steps  # noqa: PLC0415 - as above
+    from groupwright.cli._study.steps import make_scenario  # noqa: PLC0415 - as above
 
     with errors_reported("simulate"):
         events = events_of(join or [], leave or [], add_partitions or [], restart or [])
         candidates = _candidates(assignor or [])
-        live = opened(file, group, bootstrap_servers, config, timeout=timeout, weighing=weights, save=save)
+        live = opened(file, group, bootstrap_servers, config, timeout=timeout, weights=weights, save=save)
         study = live.study
         candidates = candidates or _candidates(_default_names(study))
         events = (*study.events, *events)
         _check_members(study, events)
-        plans = [plan_steps(study, events)]
+        scenarios = [make_scenario(study, events)]
         if any(isinstance(each, Restart) for each in events) and any(m.instance_id for m in study.members):
-            plans.append(plan_steps(study, events, as_dynamic=True))
-        results = [play(plan, candidate) for plan in plans for candidate in candidates]
-        notes = _notes(study, plans, results)
+            scenarios.append(make_scenario(study, events, as_dynamic=True))
+        results = [
+            simulate_scenario(scenario, candidate) for scenario in scenarios for candidate in candidates
+        ]
+        notes = _notes(study, scenarios, results)
         match output:
             case OutputFormat.JSON:
                 print_json(document(study, results, notes))
@@ -116,14 +118,12 @@ def simulate(
             case OutputFormat.TABLE:
                 print_tables(study, results, notes, every_step=every_step, every_member=every_member)
     failed = dict.fromkeys((result.candidate.name, result.error) for result in results if result.error)
-    incomplete = [*live.warnings, *(f"assignor {name!r} failed: {error}" for name, error in failed)]
-    for sentence in incomplete:
-        typer.echo(f"groupwright simulate: {harmless(sentence)}", err=True)
-    raise typer.Exit(ExitStatus.INCOMPLETE if incomplete else ExitStatus.OK)
+    failures = [(f"assignor {name!r} failed: {error}", ExitStatus.INCOMPLETE) for name, error in failed]
+    raise typer.Exit(warn("simulate", [*live.warnings, *failures]))
 
 
 def _candidates(names: Sequence[str]) -> "list[Candidate]":
-    from groupwright.cli._simulate.play import Candidate  # noqa: PLC0415 - as above
+    from groupwright.cli._simulate.simulation import Candidate  # noqa: PLC0415 - as above
 
     try:
         return [Candidate(name, load_assignor(name)) for name in dict.fromkeys(names)]
@@ -152,7 +152,9 @@ def _check_members(study: "StudiedGroup", events: "Sequence[Event]") -> None:
         )
 
 
-def _notes(study: "StudiedGroup", plans: "Sequence[Plan]", results: "Sequence[Played]") -> list[str]:
+def _notes(
+    study: "StudiedGroup", scenarios: "Sequence[Scenario]", results: "Sequence[Simulation]"
+) -> list[str]:
     notes = []
     own = [result for result in results if result.is_own]
     if own:
@@ -167,12 +169,12 @@ def _notes(study: "StudiedGroup", plans: "Sequence[Plan]", results: "Sequence[Pl
             f"The group's assignor {study.assignor!r} is not among these: pass --assignor "
             f"{study.assignor if study.assignor in ASSIGNOR_NAMES else 'module:Class'}."
         )
-    if any(plan.has_made_up_ids for plan in plans):
+    if any(scenario.has_generated_ids for scenario in scenarios):
         notes.append(
-            "Coordinators make up the ids of members that join: with other ids, range and roundrobin may "
+            "Coordinators generate the ids of members that join: with other ids, range and roundrobin may "
             "move other partitions, since they sort members by id."
         )
-    if any(step.change is None for plan in plans for step in plan.steps):
+    if any(step.change is None for scenario in scenarios for step in scenario.steps):
         notes.append(
             "A static member that returns within its session.timeout.ms causes no rebalance; its partitions "
             "wait meanwhile."

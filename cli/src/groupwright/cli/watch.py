@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from groupwright.cli._completion import GroupName
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import errors_reported
-from groupwright.cli._output import Output, OutputFormat, console, is_live
-from groupwright.cli.describe import find_group
+from groupwright.cli._cluster.completion import GroupName
+from groupwright.cli._cluster.lookup import find_group
+from groupwright.cli._command_line.connection import (
+    BootstrapServers,
+    ConfigFile,
+    Timeout,
+    connection_settings,
+)
+from groupwright.cli._command_line.exit import errors_reported
+from groupwright.cli._command_line.output import Output, OutputFormat, console, is_live
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
@@ -24,13 +29,13 @@ def watch(
     group: GroupName,
     *,
     interval: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two looks at the group.")
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two snapshots of the group.")
     ] = 1.0,
     seconds: Annotated[
         float | None,
         typer.Option("--for", metavar="SECONDS", min=0, help="End after this time.", show_default="Ctrl-C"),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Show one picture of the group, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Show the group once, and end.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the group exists.")] = False,
     lag_every: Annotated[
         float,
@@ -52,10 +57,10 @@ def watch(
     """Watch a group live: its state, members, partitions, lag, and each rebalance as it happens.
 
     Any group can be watched: brokers are asked, and its members need nothing. Partitions that moved recently
-    have a `*`. On a terminal, the picture is drawn in place. Elsewhere there is a line for each event; with
+    have a `*`. On a terminal, the group is drawn in place. Elsewhere there is a line for each event; with
     `--output json` a document on each line, and with `--output csv` a row with its time, kind and text.
 
-    If brokers do not answer, the last picture stays, and the command goes on when they are back. Ctrl-C ends
+    If brokers do not respond, the last view stays, and the command goes on when they are back. Ctrl-C ends
     it with status 130, `--for` and `--once` with 0.
 
     Examples:
@@ -94,13 +99,13 @@ def _watch(
     elif not cluster.describe([group])[group].exists:
         typer.echo(f"groupwright watch: waiting for the group {group!r}", err=True)
         run.wait_for(cluster, group, interval=interval, end=end)
-    looks = run.Looks(lambda: run.look_at(cluster, group), interval)
-    looks.start()
+    snapshots = run.Snapshots(lambda: run.take_snapshot(cluster, group), interval)
+    snapshots.start()
     try:
         with _reporter(group, output, once=once) as reporter:
-            run.watch(looks, watched, reporter, interval=interval, end=end, once=once)
+            run.watch(snapshots, watched, reporter, interval=interval, end=end, once=once)
     finally:
-        looks.stop()
+        snapshots.stop()
 
 
 def _reporter(group: str, output: OutputFormat, *, once: bool) -> "Reporter":

@@ -42,16 +42,12 @@ from groupwright.core import (
     Trigger,
 )
 
-Listener = ClientListener = RebalanceListener
-"""Names of `RebalanceListener`."""
-
 if TYPE_CHECKING:
     from groupwright.consumer.aio import AIOConsumer
 
 __all__ = [
     "AIOConsumer",
     "AssignorFailedError",
-    "ClientListener",
     "CommitError",
     "ConcurrentAccessError",
     "ConfigurationError",
@@ -64,7 +60,6 @@ __all__ = [
     "GroupMembershipOperation",
     "Kind",
     "Leadership",
-    "Listener",
     "LoadCheckOutcome",
     "LoadCheckResult",
     "MembershipSnapshot",

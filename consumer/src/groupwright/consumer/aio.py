@@ -47,7 +47,7 @@ _POLLS = frozenset({"poll", "consume"})
 
 _Call = Callable[[], None]
 _callback_calls: contextvars.ContextVar["queue.SimpleQueue[_Call | None] | None"] = contextvars.ContextVar(
-    "groupwright_inner_calls", default=None
+    "groupwright_callback_calls", default=None
 )
 """In a callback's task: the queue of the consumer calls that the callback makes.
 
@@ -212,12 +212,12 @@ class AIOConsumer(Observable, aio.AIOConsumer):
 @exclusive
 def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callable[[], Any]) -> Any:
     """Return the result of `poll`; if the call was `abandoned`, the next call returns it."""
-    polling = consumer._guard  # noqa: SLF001 - its own
-    polling.abandoned = abandoned
+    guard = consumer._guard  # noqa: SLF001 - its own
+    guard.abandoned = abandoned
     try:
         result = poll()
     finally:
-        polling.abandoned = never
+        guard.abandoned = never
     if result is not None and abandoned():
         _put_back(consumer, result)
         return None

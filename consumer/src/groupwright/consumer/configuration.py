@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Any
 
 import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException
 
 from groupwright.consumer._config.config import read_config
 from groupwright.consumer._config.settings import (
@@ -27,14 +28,16 @@ from groupwright.consumer._config.settings import (
     with_values,
 )
 from groupwright.consumer.errors import ConfigurationError
+from groupwright.core.spelling import did_you_mean
 
 __all__ = ["ConfigurationProblem", "ProblemKind", "find_problems", "known_properties"]
 
 _PYTHON = frozenset({"on_commit", "logger", "default.topic.config", "interceptors"})
 _CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb", "oauth_cb"})
 _OWN = frozenset({"load.check.interval.ms", "load.check.max.moves"})
-_NO_EFFECT_ALONE = frozenset({"plugin.library.paths", "partition.assignment.strategy", "group.id"}) | _OWN
-"""Properties that librdkafka is not asked about: they load code, or are Groupwright's."""
+_NOT_PASSED = frozenset({"plugin.library.paths", "partition.assignment.strategy", "group.id"}) | _OWN
+"""Properties that librdkafka does not check here: they load code, are Groupwright's, or take any value."""
+_UNKNOWN = "No such configuration property"
 _TOGETHER = "Failed to create consumer"
 """Beginning of librdkafka's reasons to reject properties that do not go together."""
 _GIVEN = {"group.id": "unnamed", "bootstrap.servers": "127.0.0.1:9"}
@@ -84,6 +87,15 @@ def known_properties() -> frozenset[str]:
     return frozenset(SETTINGS) | frozenset(ALIASES)
 
 
+def with_suggestion(error: KafkaException, config: Mapping[str, Any]) -> KafkaException:
+    """Return librdkafka's rejection of a configuration, with the closest name if a property is unknown."""
+    rejection = error.args[0].str()
+    keys = map(str, flatten(config))
+    unknown = next((key for key in keys if f'{_UNKNOWN}: "{key}"' in rejection), None)
+    hint = did_you_mean(unknown, known_properties()) if unknown is not None else ""
+    return KafkaException(KafkaError(error.args[0].code(), f"{rejection}{hint}")) if hint else error
+
+
 def find_problems(config: Mapping[str, Any]) -> list[ConfigurationProblem]:
     """Return the problems of a configuration of a consumer, in the order of its properties.
 
@@ -107,14 +119,14 @@ def _problems_of_one(key: str, value: object) -> Iterator[ConfigurationProblem]:
         except ConfigurationError as error:
             yield ConfigurationProblem(key, ProblemKind.UNSUPPORTED, error.message)
         return
-    if key in _NO_EFFECT_ALONE:
+    if key in _NOT_PASSED:
         return
     rejection = _rejection(key, value)
     if setting is None and rejection is None:
         yield ConfigurationProblem(
             key, ProblemKind.IGNORED, f"{key} is a property of producers, which consumers ignore"
         )
-    elif rejection is not None and "No such configuration property" in rejection:
+    elif rejection is not None and _UNKNOWN in rejection:
         version = confluent_kafka.libversion()[0]
         yield ConfigurationProblem(
             key,
@@ -162,7 +174,7 @@ def _contradictions(sound: Mapping[str, Any]) -> Iterator[ConfigurationProblem]:
             key: value
             for key, value in sound.items()
             if key in SETTINGS
-            and key not in _NO_EFFECT_ALONE | _PYTHON | _CALLBACKS
+            and key not in _NOT_PASSED | _PYTHON | _CALLBACKS
             and SETTINGS[key].by is not ServedBy.REFUSED
             and not key.startswith(_CONNECTING)
         }

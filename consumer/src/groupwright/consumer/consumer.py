@@ -40,6 +40,9 @@ _SLICE = 0.025
 _CLOSE_TIMEOUT = 10.0
 """Seconds for the last commit and for leaving; also seconds to wait for another thread's call to end."""
 
+_HANDLE_CLOSED = "Handle has been closed"
+"""confluent-kafka's error of the methods that its consumer has in common with its producer."""
+
 _COMMITTED_TIMEOUT = 1.0
 """Longest time in seconds for which `committed` waits for commits in flight."""
 
@@ -121,9 +124,13 @@ class Consumer(Observable, confluent_kafka.Consumer):
         leave_to_parent(self)
         try:
             super().__init__({**self._member.native_config, **of_bases})
-        except BaseException:
+        except BaseException as error:
             self._member.stop()
-            raise
+            if not isinstance(error, confluent_kafka.KafkaException):
+                raise
+            from groupwright.consumer.configuration import with_suggestion  # noqa: PLC0415 - for errors alone
+
+            raise with_suggestion(error, config) from None
         # The finalizer does not refer to this object, so that one dropped without close() can be collected.
         self._finalizer = weakref.finalize(self, self._member.start(self))
 
@@ -295,8 +302,16 @@ class Consumer(Observable, confluent_kafka.Consumer):
         If another exception interrupts this, the next call that is not on the fast path completes it.
         """
         if self._prefetch.cut_short:
-            for partition in self._prefetch.lost(Native.position(self, Native.assignment(self))):
-                Native.seek(self, partition)
+            assigned = Native.assignment(self)
+            positions = Native.position(self, assigned)
+            targets = self._prefetch.seek_targets(positions)
+            if any(partition.offset < 0 for partition in targets):
+                # librdkafka cannot seek to a committed offset. One call, so that no exception of a signal
+                # handler leaves partitions unassigned.
+                Native.assign(self, self._prefetch.restarts(assigned, positions))
+            else:
+                for partition in targets:
+                    Native.seek(self, partition)
             self._prefetch.cut_short = False
 
     def _fetch(self, taken: list[Message], timeout: float, now: float) -> None:
@@ -306,7 +321,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
             return
         polled: list[Any] = taken
         try:
-            polled.extend(map(self._native_poll, (timeout,)))  # one call, as in `PrefetchBuffer.gather`
+            polled.extend(map(self._native_poll, (timeout,)))  # one call, as in `PrefetchBuffer._fill`
             if polled[0] is None:
                 del polled[0]
                 return
@@ -563,10 +578,10 @@ class Consumer(Observable, confluent_kafka.Consumer):
     # --- librdkafka's own ---------------------------------------------------------------------------
 
     if hasattr(Native, "cluster_id"):  # confluent-kafka 2.16 or later
-        cluster_id = shared(Native.cluster_id)
+        cluster_id = shared(Native.cluster_id, _HANDLE_CLOSED)
     _native_committed = shared(Native.committed)
     get_watermark_offsets = shared(Native.get_watermark_offsets)
-    list_topics = shared(Native.list_topics)
+    list_topics = shared(Native.list_topics, _HANDLE_CLOSED)
     offsets_for_times = shared(Native.offsets_for_times)
 
     def assignment(self) -> list[TopicPartition]:
@@ -648,7 +663,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Authenticate new connections with these credentials."""
-        self._guard.check_usable()
+        self._guard.check_usable(_HANDLE_CLOSED)
         self._member.set_sasl_credentials(self, username, password)
 
     # --- The member's identity ----------------------------------------------------------------------

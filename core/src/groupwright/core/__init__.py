@@ -7,8 +7,8 @@
 - `RebalanceListener`: receives rebalances, commits and load checks.
 - `ObservableConsumer`, `MembershipSnapshot`: interface of a consumer that can be measured.
 
-Further modules: `configuration`, `group_metadata`, `membership_errors`, `offsets_topic`,
-`rebalance_tracker`, `start_offsets`.
+Further modules: `configuration`, `group_metadata`, `http_server`, `membership_errors`, `offsets_topic`,
+`rebalance_tracker`, `spelling`, `start_offsets`.
 """
 
 from groupwright.core.errors import GroupwrightError

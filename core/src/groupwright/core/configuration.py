@@ -46,7 +46,7 @@ class Configuration:
         return str(self.given[key] if self.has(key) else DEFAULTS.get(key, ""))
 
     def milliseconds(self, key: str) -> int:
-        """Return a duration in milliseconds. The setting must have one of `DEFAULTS`."""
+        """Return a duration in milliseconds. The setting must be one of `DEFAULTS`."""
         number = parse_integer(self.given[key]) if self.has(key) else None
         return int(DEFAULTS[key]) if number is None else number
 
@@ -55,7 +55,7 @@ class Configuration:
         return self.milliseconds(key) / 1000
 
     def flag(self, key: str) -> bool:
-        """Return a boolean. The setting must have one of `DEFAULTS`."""
+        """Return a boolean. The setting must be one of `DEFAULTS`."""
         value = parse_boolean(self.text(key))
         return bool(DEFAULTS[key]) if value is None else value
 
@@ -72,7 +72,7 @@ class Configuration:
 
     @property
     def classic(self) -> bool:
-        """Whether the members assign partitions, not the broker (KIP-848)."""
+        """True if the members assign the partitions, False if the broker does (KIP-848)."""
         return self.text("group.protocol").lower() != "consumer"
 
     @property

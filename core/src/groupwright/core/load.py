@@ -48,7 +48,7 @@ class LoadCheckOutcome(StrEnum):
     """Decision of a load check."""
 
     REBALANCED = "rebalanced"
-    """Partitions would move: the leader had the group rebalance."""
+    """Partitions would move, so the leader made the group rebalance."""
     UNCHANGED = "unchanged"
     """No partition would move."""
     LIMITED = "limited"

@@ -106,12 +106,12 @@ class Rebalance:
     client_id: str
     member_id: str
     generation: int
-    """The generation that it led to, or the member's epoch (KIP-848); -1 if it led to none."""
+    """The generation that it led to, or the member epoch (KIP-848); -1 if it led to none."""
     protocol: str | None
     """The assignor that the group voted for; None where the rebalance failed before the vote."""
     outcome: Outcome
     reason: str
-    """Why it began, in words for logs. Code should read `trigger`."""
+    """The reason, in words for logs. Code should read `trigger`."""
     duration: float | None
     """Seconds from the trigger to the end; None if the beginning could not be observed."""
     phases: Mapping[Phase, float]
@@ -121,6 +121,7 @@ class Rebalance:
     ended_at: float
     """Wall-clock time of its end, in seconds since the epoch."""
     error: str | None = None
+    """The error of a failed rebalance; None for the others."""
     kind: Kind = Kind.EAGER
     partitions_before: Partitions = field(default_factory=dict)
     """The partitions owned when it began."""

@@ -9,10 +9,11 @@ kind of rebalance:
   and cannot know whether another round follows. So the end of a first round is held for `settle` seconds
   before it ends the rebalance.
 - consumer (KIP-848): a revocation and an empty assignment, or an assignment whenever the broker has one for
-  the member. The broker advances a member to the group's epoch once the member has revoked what it must, so a
-  revocation leads to a later epoch than its own, and an assignment of partitions to its own. Assignments of
-  one epoch belong together; one of a later epoch begins the next rebalance. An epoch in which the member's
-  partitions do not change is not a rebalance of this member.
+  the member. The broker advances a member to the epoch of the target assignment once the member has
+  revoked the partitions that it must. So a rebalance with a revocation ends in a later member epoch than that
+  of the revocation, and one with an assignment of partitions in the epoch of the assignment. Assignments of
+  one epoch belong to one rebalance; an assignment of a later epoch begins the next. An epoch in which the
+  member's partitions do not change is not a rebalance of this member.
 
 A revocation always begins a rebalance. The beginning of a rebalance that starts with an assignment cannot be
 observed, so its duration is None.
@@ -52,7 +53,7 @@ class CallbackTime:
     wall: float
     """Its end, in seconds since the epoch."""
     generation: int = -1
-    """The generation, or the member's epoch (KIP-848)."""
+    """The generation, or the member epoch (KIP-848); -1 if unknown."""
     member_id: str = ""
 
 
@@ -74,8 +75,8 @@ class _CurrentRebalance:
     """Assignments that must still follow."""
     rounds: int = 0
     """Assignments since it began, or since its last revocation."""
-    target: int | None = None
-    """Under KIP-848: the epoch to which it leads, at least; None while unknown."""
+    expected_epoch: int | None = None
+    """Under KIP-848: the lowest member epoch in which it can end; None while unknown."""
     held: CallbackTime | None = None
     """Its last assignment, while a further round may follow; None otherwise."""
 
@@ -109,7 +110,7 @@ class RebalanceTracker:
         self._topics: tuple[str, ...] | None = None
         self._last = CallbackTime(0.0, 0.0, 0.0)
         self._leaving = False
-        self._last_target: int | None = None
+        self._last_epoch: int | None = None
 
     @property
     def settles_at(self) -> float:
@@ -133,7 +134,7 @@ class RebalanceTracker:
     def leaving(self) -> list[Rebalance]:
         """Record that the application unsubscribes or closes. Later revocations begin no rebalance."""
         ended = self._end_held()
-        self._current, self._topics, self._leaving, self._last_target = None, None, True, None
+        self._current, self._topics, self._leaving, self._last_epoch = None, None, True, None
         return ended
 
     def revoked(self, partitions: Keys, callback: CallbackTime, *, lost: bool) -> list[Rebalance]:
@@ -151,7 +152,7 @@ class RebalanceTracker:
             current.lost |= lost
             rejoins = self._kind is Kind.COOPERATIVE and bool(revoked) and not lost
             current.rounds, current.rounds_due = 0, _SECOND_ROUND if rejoins else 1
-            current.target = None if lost or callback.generation < 0 else callback.generation + 1
+            current.expected_epoch = None if lost or callback.generation < 0 else callback.generation + 1
         self._owned -= revoked
         return ended
 
@@ -160,13 +161,13 @@ class RebalanceTracker:
         assigned = frozenset(partitions)
         ended = self._end_held() if self._is_later_epoch(callback.generation) else []
         current = self._current
-        if current is None and not self._is_told_epoch(callback.generation):
+        if current is None and not self._is_finished_epoch(callback.generation):
             current = self._begin_for_group(None, callback.began)
         self._owned = assigned if self._kind is Kind.EAGER else self._owned | assigned
         if current is None:
             return ended  # another assignment of an epoch whose rebalance has ended
-        if current.target is None or assigned:
-            current.target = callback.generation
+        if current.expected_epoch is None or assigned:
+            current.expected_epoch = callback.generation
         if self._may_have_waited(current, callback.began):
             current.started = None
         if current.started is not None:
@@ -200,20 +201,18 @@ class RebalanceTracker:
 
     def _is_later_epoch(self, epoch: int) -> bool:
         """Return whether a KIP-848 assignment of this epoch begins the rebalance after the held one."""
-        held = self._current
+        current = self._current
         return (
             self._kind is Kind.CONSUMER
-            and held is not None
-            and held.held is not None
-            and held.target is not None
-            and epoch > held.target
+            and current is not None
+            and current.held is not None
+            and current.expected_epoch is not None
+            and epoch > current.expected_epoch
         )
 
-    def _is_told_epoch(self, epoch: int) -> bool:
+    def _is_finished_epoch(self, epoch: int) -> bool:
         """Return whether the KIP-848 rebalance that led to this epoch has ended."""
-        return (
-            self._kind is Kind.CONSUMER and self._last_target is not None and 0 <= epoch <= self._last_target
-        )
+        return self._kind is Kind.CONSUMER and self._last_epoch is not None and 0 <= epoch <= self._last_epoch
 
     def _may_have_waited(self, current: _CurrentRebalance, now: float) -> bool:
         """Return whether this first assignment came so late that an empty one may have preceded it.
@@ -236,7 +235,7 @@ class RebalanceTracker:
         current = self._current
         if current is None or current.held is None:
             return []
-        self._current, self._last_target = None, current.target
+        self._current, self._last_epoch = None, current.expected_epoch
         return [
             self._record(current, current.held, Outcome.LOST if current.lost else Outcome.COMPLETED, None)
         ]

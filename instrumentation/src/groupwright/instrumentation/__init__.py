@@ -35,13 +35,7 @@ from groupwright.instrumentation.create import create_instrumented
 from groupwright.instrumentation.events import LoadCheckEvent, RebalanceEvent
 from groupwright.instrumentation.sinks import EventSink, to_callback, to_file, to_kafka, to_logging
 
-ClientListener = RebalanceListener
-"""Another name of `RebalanceListener`."""
-RebalanceRecord = Rebalance
-"""Another name of `Rebalance`."""
-
 __all__ = [
-    "ClientListener",
     "EventSink",
     "Finding",
     "GroupLoad",
@@ -56,7 +50,6 @@ __all__ = [
     "Rebalance",
     "RebalanceEvent",
     "RebalanceListener",
-    "RebalanceRecord",
     "Severity",
     "create_instrumented",
     "instrument",

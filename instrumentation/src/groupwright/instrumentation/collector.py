@@ -3,6 +3,7 @@
 import contextvars
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -125,13 +126,21 @@ class Metrics:
             TypeError: The consumer reports no rebalances, as a plain `confluent_kafka.Consumer`.
         """
         _check_observable(consumer)
+
+        def on_removed(removed: Instrumentation) -> None:
+            self._remove_consumer(removed)
+            if ends is not None:
+                ends.close()
+
         with self._lock:
             for known in self._alive():
                 if known.instruments(consumer):
                     return known
             instrumentation = Instrumentation(
-                consumer, self._families, self._remove_consumer, self._logger, options, callbacks, ends
+                consumer, self._families, on_removed, self._logger, options, callbacks, ends
             )
+            if ends is not None:
+                weakref.finalize(consumer, ends.close).atexit = False
             consumer.add_listener(instrumentation)
             self._consumers.append(instrumentation)
             instrumentation.start()
@@ -141,7 +150,7 @@ class Metrics:
     def add_producer(
         self, client_id: str, callbacks: LibrdkafkaCallbacks[ProducerStatistics]
     ) -> ProducerInstrumentation:
-        """Instrument a producer, for as long as its callbacks live."""
+        """Instrument a producer, for as long as its callbacks exist."""
         instrumentation = ProducerInstrumentation(
             client_id, callbacks, self._families, self._remove_producer, self._logger
         )
@@ -236,8 +245,8 @@ def _check_observable(consumer: Any) -> None:
     if not hasattr(consumer, "add_listener"):
         name = type(consumer).__name__
         raise TypeError(
-            f"cannot instrument this {type(consumer).__module__}.{name}: it reports no rebalances, and takes "
-            f"its callbacks at construction alone. Create it by create_instrumented({name}, config)"
+            f"cannot instrument this {type(consumer).__module__}.{name}: it reports no rebalances, and "
+            f"accepts callbacks only in the constructor. Create it by create_instrumented({name}, config)"
         )
 
 

@@ -65,7 +65,7 @@ from groupwright.instrumentation.sinks import EventSink
 T = TypeVar("T")
 
 _REVOKE_MARGIN = 2.0
-"""Seconds within which librdkafka has stopped a partition after its revocation."""
+"""Seconds after a revocation for which statistics may still have the partition in fetch state `active`."""
 _TIMER_MARGIN = 0.01
 """Seconds by which a timer may be early, from the resolution of its clock."""
 
@@ -77,9 +77,9 @@ class Options:
     events: Sequence[EventSink] = ()
     """Sinks that receive an event for each rebalance."""
     lag_by_partition: bool = False
-    """Whether to show the lag of each partition."""
+    """Option to show the lag of each partition."""
     advise: bool = True
-    """Whether to look for the causes of rebalances, and log warnings."""
+    """Option to look for the causes of rebalances, and log warnings."""
     load_checks: Sequence[EventSink] = ()
     """Sinks that receive an event for each load check."""
 
@@ -119,10 +119,10 @@ class Instrumentation(RebalanceListener):
         tracked = isinstance(consumer, TrackedConsumer)
         broker_assigned = settings.kind is Kind.CONSUMER
         self._client = "librdkafka" if tracked or broker_assigned else "groupwright"
-        # Groupwright's members vote for one of these; of other members, the label is the whole setting.
+        # Groupwright's members learn the vote for one of these; others do not, so their label is the setting.
         self._protocols = settings.strategies if self._client == "groupwright" else [settings.protocol]
         self._kind = "" if self._client == "groupwright" else str(settings.kind)
-        # A tracked consumer completes its snapshots, and merges rounds, by itself.
+        # A `TrackedConsumer` completes its snapshots and merges rounds itself.
         self._membership_statistics = MembershipStatistics() if broker_assigned and not tracked else None
         self._round_merger = RoundMerger(2 * heartbeat_interval) if self._client == "groupwright" else None
         self._increments = CounterIncrements()
@@ -131,7 +131,7 @@ class Instrumentation(RebalanceListener):
         # Reentrant: a signal handler may call `remove` while it interrupts an event.
         self._lock = threading.RLock()
         self._lag = LagTracker(self._settings)
-        self._ends = ends
+        self._log_ends = ends
         if callbacks is not None:
             callbacks.on_failure = self._record_failure
             callbacks.on_statistics = self._on_statistics
@@ -152,7 +152,7 @@ class Instrumentation(RebalanceListener):
 
     @property
     def alive(self) -> bool:
-        """Whether the consumer still exists."""
+        """True if the consumer still exists."""
         return self._consumer() is not None
 
     def instruments(self, consumer: ObservableConsumer) -> bool:
@@ -160,11 +160,13 @@ class Instrumentation(RebalanceListener):
         return self._consumer() is consumer
 
     def start(self) -> None:
-        """Create counters of known labels at 0, so that `rate()` sees their first increase; log advice."""
+        """Create series of known labels at 0, so that `rate()` sees their first increase; log advice."""
         self._families.add(ERRORS, self.client_labels, 0)
         self._families.add(COMMITS, self.client_labels, 0)
         for protocol in ("", *self._protocols):
             self._start_outcome_counters(protocol)
+        for protocol in self._protocols:
+            self._families.start(REBALANCE_DURATION, self.client_labels, protocol=protocol)
         if self._options.advise:
             for rule in RUNNING_RULES:
                 self._families.add(WARNINGS, self.client_labels, 0, rule=rule)
@@ -257,21 +259,18 @@ class Instrumentation(RebalanceListener):
             self._count_rebalance(each)
 
     def _count_rebalance(self, ended: Rebalance) -> None:
-        # First, since it reads the whole record: an unreadable one must not increment some counters.
+        # First, since it reads the whole record: if that fails, no counter may have been incremented.
         event = make_event(*self.client_labels, ended)
         protocol = ended.protocol or ""
         self._start_outcome_counters(protocol)
-        self._families.add(REBALANCES, self.client_labels, protocol=protocol, outcome=ended.outcome)
+        client = self.client_labels
+        self._families.add(REBALANCES, client, protocol=protocol, outcome=ended.outcome)
         if ended.duration is not None:
             # The exemplar leads from a slow rebalance to its log line and its event.
             exemplar = {"generation": str(ended.generation)}
-            self._families.observe(
-                REBALANCE_DURATION, self.client_labels, ended.duration, exemplar, protocol=protocol
-            )
+            self._families.observe(REBALANCE_DURATION, client, ended.duration, exemplar, protocol=protocol)
         for phase, seconds in ended.phases.items():
-            self._families.observe(
-                PHASE_DURATION, self.client_labels, seconds, protocol=protocol, phase=phase
-            )
+            self._families.observe(PHASE_DURATION, client, seconds, protocol=protocol, phase=phase)
         if ended.leadership is not None:
             self._families.add(LEADER_MOVES, self.client_labels, ended.leadership.moved)
             self._families.add(LEADER_MOVES_NEEDED, self.client_labels, ended.leadership.moves_needed)
@@ -305,6 +304,7 @@ class Instrumentation(RebalanceListener):
     ) -> None:
         self._families.observe(CALLBACK_DURATION, self.client_labels, float(seconds), callback=callback)
         for topic, number in numbers.items():
+            # The topic's other counters start at 0, so that `rate()` sees their first increase.
             for each in (PARTITIONS_ASSIGNED, PARTITIONS_REVOKED, PARTITIONS_LOST):
                 self._families.add(each, self.client_labels, number if each is spec else 0, topic=topic)
         if self._options.advise:
@@ -359,7 +359,7 @@ class Instrumentation(RebalanceListener):
             snapshot = self._membership_statistics.complete(snapshot, self._callbacks.statistics)
         interval = snapshot.max_poll_interval
         if self.state.owned and interval and age is not None and age >= interval:
-            # librdkafka has left the group; it reports so at the next poll.
+            # librdkafka has left the group, but reports that only at the next poll.
             snapshot = replace(snapshot, state="unjoined")
         return snapshot
 
@@ -368,7 +368,7 @@ class Instrumentation(RebalanceListener):
             findings = self._advice.on_poll_age(age, time.monotonic())
             self._guarded("advice", self._log_findings, findings)
         if age is not None and not (snapshot is not None and snapshot.fenced):
-            # A closed or fenced consumer is no member.
+            # A closed or fenced consumer is no member, so it has no info.
             yield Sample(CONSUMER_INFO, (self._client, self.state.kind or self._kind), 1)
         yield from sample_readers.of_polling(age, snapshot)
 
@@ -382,7 +382,7 @@ class Instrumentation(RebalanceListener):
         if snapshot is not None and snapshot.state == "unjoined":
             # The member has left the group, and its successors have the partitions; the application has not
             # polled since.
-            lag = {key: messages for key, messages in lag.items() if key not in self.state.owned}
+            lag = {key: offsets for key, offsets in lag.items() if key not in self.state.owned}
         return sample_readers.of_lag(lag, by_partition=self._options.lag_by_partition)
 
     def _on_statistics(self, statistics: ConsumerStatistics, taken_at: float) -> None:
@@ -396,8 +396,8 @@ class Instrumentation(RebalanceListener):
         self, statistics: ConsumerStatistics, taken_at: float, snapshot: MembershipSnapshot
     ) -> None:
         paused = self._lag.update(statistics, taken_at, snapshot.start_offsets, snapshot.paused)
-        if paused and self._ends is not None:
-            self._ends.look_up(paused, self._on_end)
+        if paused and self._log_ends is not None:
+            self._log_ends.look_up(paused, self._on_end)
 
     def _on_end(self, key: TopicPartitionKey, end: int) -> None:
         self._guarded("lag", self._lag.set_ends, {key: end})
@@ -406,7 +406,7 @@ class Instrumentation(RebalanceListener):
         return self._attempt(operation, lambda: list(read())) or []
 
     def _attempt(self, operation: str, read: Callable[[], T | None]) -> T | None:
-        """Return what can be read; a scrape goes on without the rest."""
+        """Return the value, or None if reading it fails: a scrape continues without it."""
         try:
             return read()
         except Exception as error:  # noqa: BLE001 - measuring must not break the application

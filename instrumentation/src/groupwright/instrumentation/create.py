@@ -60,7 +60,7 @@ def create_instrumented(
         The client.
 
     Raises:
-        TypeError: `client_class` is no client class of confluent-kafka.
+        TypeError: `client_class` is not a client class of confluent-kafka.
     """
     metrics = _metrics_of(registry)
     asynchronous = inspect.iscoroutinefunction(getattr(client_class, "poll", None))
@@ -86,7 +86,7 @@ def create_instrumented(
 
 
 def _metrics_of(registry: CollectorRegistry) -> Metrics:
-    """Return the registry's metrics; if it has other metrics by their names, metrics of no registry."""
+    """Return the registry's collector; an unregistered one if the registry has other metrics by its names."""
     try:
         return Metrics.of(registry)
     except ValueError as clash:
@@ -98,7 +98,7 @@ def _wrapper_for(client_class: Any, *, asynchronous: bool) -> type:
     """Return the class that wraps consumers of this class.
 
     Raises:
-        TypeError: It is no client class of confluent-kafka.
+        TypeError: It is not a client class of confluent-kafka.
     """
     if asynchronous:
         from confluent_kafka.aio import AIOConsumer  # noqa: PLC0415 - it imports asyncio
@@ -110,6 +110,6 @@ def _wrapper_for(client_class: Any, *, asynchronous: bool) -> type:
     elif isinstance(client_class, type) and issubclass(client_class, confluent_kafka.Consumer):
         return WrappedConsumer
     raise TypeError(
-        f"{client_class!r} is no client class of confluent-kafka. Pass a class such as "
+        f"{client_class!r} is not a client class of confluent-kafka. Pass a class such as "
         "confluent_kafka.Consumer, and its configuration: create_instrumented(Consumer, config)"
     )

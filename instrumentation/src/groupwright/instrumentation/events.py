@@ -52,7 +52,7 @@ class RebalanceEvent(Event):
     outcome: str
     """A `groupwright.core.Outcome`."""
     trigger: str | None
-    """Why it began, in words: `Rebalance.reason`, not `Rebalance.trigger`. None if unknown."""
+    """The reason in words: `Rebalance.reason`, not the enum `Rebalance.trigger`. None if unknown."""
     started_at: str | None
     """ISO 8601 in UTC, to the microsecond; None if the beginning could not be observed."""
     ended_at: str

@@ -3,8 +3,8 @@
 - `export_metrics`: makes instruments of a registry's metrics, which any reader of a meter provider exports.
 - `to_opentelemetry`: an event sink that makes a span of each rebalance.
 
-Names and units are such that Prometheus stores them, received by OTLP, under the same names as those that it
-scrapes: ``groupwright_rebalances`` is stored as ``groupwright_rebalances_total``.
+Prometheus adds suffixes for unit and type to the names that it receives by OTLP, so instruments have none: it
+stores ``groupwright_rebalances`` under the name that it scrapes, ``groupwright_rebalances_total``.
 """
 
 import threading
@@ -40,7 +40,7 @@ SCOPE = "groupwright.instrumentation"
 
 _UNITS = {"seconds": "s", "bytes": "By", "ratio": "1"}
 _SHARED_FOR = 0.5
-"""Seconds for which instruments share one reading of the registry: a reader observes one after another."""
+"""Seconds for which instruments share one reading of the registry: a reader observes each by itself."""
 _exported: weakref.WeakKeyDictionary[Metrics, list[MeterProvider]] = weakref.WeakKeyDictionary()
 """Providers to which a registry's metrics are exported already."""
 
@@ -116,7 +116,7 @@ def to_opentelemetry(tracer_provider: TracerProvider | None = None) -> EventSink
 
 
 class _SharedReading:
-    """The samples of a registry's collector, read once for all instruments of one collection."""
+    """The samples of a registry, read once for all instruments of one collection."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Read nothing yet."""

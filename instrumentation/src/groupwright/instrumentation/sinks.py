@@ -1,7 +1,7 @@
 """Event sinks: each has a bounded queue and a thread of its own, so that none delays a poll.
 
-An event that finds the queue full is dropped, and an exception of the sink is a failure; both are counted,
-and the first failure is logged. After a fork, the child starts with an empty queue and a thread of its own.
+An event is dropped if the queue is full, and fails if the sink raises an exception. Both are counted, and the
+first failure is logged. After a fork, the child starts with an empty queue and a thread of its own.
 """
 
 import atexit
@@ -24,7 +24,7 @@ TOPIC = "groupwright.rebalances"
 """Default topic of `to_kafka`."""
 
 Callback = Callable[[RebalanceEvent], object] | Callable[[LoadCheckEvent], object]
-"""A function that is called with the events of one kind: those that its sink is given."""
+"""An application's function, for rebalance events or for load-check events."""
 
 OnOutcome = Callable[[str], None]
 """Called with the outcome of an event: one of `labels.EVENT_OUTCOMES`."""

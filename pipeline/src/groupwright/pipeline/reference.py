@@ -1,16 +1,20 @@
 """Generator of reference pages: ``python -m groupwright.pipeline.reference`` prints TABLES.md.
 
-With the argument `settings` it prints the README's table of settings.
+With the argument `settings` or `metrics` it prints the README's table of these.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field
 from typing import Any
 
+from prometheus_client import Metric
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from groupwright.pipeline._jobs.ingest import BatchSummary
 from groupwright.pipeline._jobs.settings import SETTINGS
+from groupwright.pipeline._jobs.status import StreamStatus
 from groupwright.pipeline.schemas import TABLES, Table
 
 _HEAD = """\
@@ -33,6 +37,29 @@ def settings() -> str:
         "\n".join(["| setting | meaning | default |", "|---|---|---|", *map(_setting, SETTINGS.values())])
         + "\n"
     )
+
+
+def stream_metrics() -> list[Metric]:
+    """Return the metrics of a stream, each with a sample."""
+    status = StreamStatus("parquet", 1, lambda: True)
+    status.batch_added(BatchSummary(records=Counter(offset_commit=1)), 0)
+    return list(status.collect())
+
+
+def metrics() -> str:
+    """Return the table of a stream's metrics."""
+    return (
+        "\n".join(
+            ["| metric | type | labels | meaning |", "|---|---|---|---|", *map(_metric, stream_metrics())]
+        )
+        + "\n"
+    )
+
+
+def _metric(family: Metric) -> str:
+    sample = family.samples[0]
+    labels = ", ".join(f"`{label}`" for label in sample.labels)
+    return f"| `{sample.name}` | {family.type} | {labels} | {family.documentation} |"
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -75,7 +102,7 @@ def _text(value: object) -> str:
             return str(value)
 
 
-_PAGES: Mapping[str, Any] = {"tables": page, "settings": settings}
+_PAGES: Mapping[str, Any] = {"tables": page, "settings": settings, "metrics": metrics}
 
 if __name__ == "__main__":
     sys.stdout.write(_PAGES[sys.argv[1] if sys.argv[1:] else "tables"]())

@@ -10,8 +10,17 @@ from groupwright.pipeline._report.facts import DeployCost, DeployStudy, Limits
 from groupwright.pipeline._report.page import render
 from groupwright.pipeline._report.queries import query_facts
 from groupwright.pipeline._report.ranges import Compared, TimeRange
+from groupwright.pipeline._report.rebalance_events import rebalance_events
 
-__all__ = ["Compared", "DeployCost", "DeployStudy", "Limits", "TimeRange", "write_report"]
+__all__ = [
+    "Compared",
+    "DeployCost",
+    "DeployStudy",
+    "Limits",
+    "TimeRange",
+    "rebalance_events",
+    "write_report",
+]
 
 
 def write_report(
@@ -34,8 +43,9 @@ def write_report(
     are collected.
 
     Args:
-        tables: Tables by name: `rebalances`, `group_generations`, `group_members`, `client_events`, `lag`,
-            `churn`, `what_if`; others are ignored. A section without data states the reason.
+        tables: Tables by name: `rebalances`, `group_epochs`, `group_generations`, `group_members`,
+            `client_events`, `lag`, `churn`, `what_if`; others are ignored. A section without data states the
+            reason.
         out: The file to write; its folder is created if needed, and an existing file is overwritten.
         made_at: Time of creation, with a time zone, shown on the page.
         source: Location of the tables, shown on the page.

@@ -5,30 +5,59 @@ All columns are nullable.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
+from pyspark.sql.types import ArrayType, MapType, StructField
+
+from groupwright.pipeline.record_schemas import (
+    BINARY,
+    BOOLEAN,
+    CLIENT_ID,
+    CONSUMER_GROUP_RECORDS,
+    DOUBLE,
+    GROUP_ID,
+    INT,
+    LONG,
+    MEMBER_RECORDS,
+    PARTITION_COLUMN,
+    SHARE_GROUP_RECORDS,
+    STREAMS_GROUP_RECORDS,
+    STRING,
+    STRINGS,
+    TIME,
+    TOPIC_PARTITIONS,
+    Table,
+    base_table,
+    column,
+    make_table,
+    struct,
 )
 
-STRING, BINARY, BOOLEAN, INT, LONG = StringType(), BinaryType(), BooleanType(), IntegerType(), LongType()
-DOUBLE, TIME, DATE = DoubleType(), TimestampType(), DateType()
-STRINGS = ArrayType(STRING)
-
-PARTITION_COLUMN = "date"
-"""The column that every table is partitioned by."""
+__all__ = [
+    "BASE_TABLES",
+    "CHURN",
+    "CLIENT_EVENTS",
+    "CONSUMER_GROUP_RECORDS",
+    "DERIVED_TABLES",
+    "END_OFFSETS",
+    "GROUP_EPOCHS",
+    "GROUP_GENERATIONS",
+    "GROUP_MEMBERS",
+    "GROUP_STATES",
+    "LAG",
+    "MEMBER_RECORDS",
+    "OFFSET_COMMITS",
+    "PARTITION_COLUMN",
+    "QUARANTINE",
+    "READ_POSITIONS",
+    "REBALANCES",
+    "SHARE_GROUP_RECORDS",
+    "STREAMS_GROUP_RECORDS",
+    "TABLES",
+    "TOPIC_PARTITIONS",
+    "TRIGGERS",
+    "Table",
+    "names",
+]
 
 TRIGGERS = (
     "first",
@@ -44,319 +73,243 @@ TRIGGERS = (
 """Reasons for rebalances, derived from two consecutive generations (`_transforms.generations`)."""
 
 
-def _struct(**fields: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in fields.items()])
-
-
-TOPIC_PARTITIONS = ArrayType(_struct(topic=STRING, partitions=ArrayType(INT)))
-"""Partitions by topic, by the topic's name."""
-ID_PARTITIONS = ArrayType(_struct(topic_id=STRING, partitions=ArrayType(INT)))
-"""Partitions by topic, by the topic's id, as KIP-848 has it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table.
-
-    Attributes:
-        name: Its name, and its folder's.
-        row: The meaning of a row.
-        schema: Its columns, each with a `comment` in its metadata.
-        derived: Whether the table is a pure function of other tables, rewritten date by date. Base tables are
-            append-only.
-    """
-
-    name: str
-    row: str
-    schema: StructType
-    derived: bool = False
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns, in order."""
-        return self.schema.names
-
-
-def _column(name: str, kind: DataType, comment: str) -> StructField:
-    return StructField(name, kind, nullable=True, metadata={"comment": comment})
-
-
-_WHERE = (
-    _column("log_partition", INT, "Partition of the topic from which the record was read."),
-    _column("log_offset", LONG, "The record's offset in it; identifies the row together with the partition."),
-    _column(
-        "log_time",
-        TIME,
-        "The record's timestamp: the time of writing on the broker, or on the producer for events.",
-    ),
-)
-_GROUP = _column("group_id", STRING, "The consumer group.")
-_CLIENT = _column("client_id", STRING, "The member's `client.id`.")
-
-
-def _table(name: str, row: str, *fields: StructField, date: str) -> Table:
-    return Table(name, row, StructType([*fields, _column(PARTITION_COLUMN, DATE, date)]))
-
-
-def _base(name: str, row: str, *fields: StructField) -> Table:
-    return _table(name, row, *fields, *_WHERE, date="Date of `log_time`.")
-
-
 def _derived(name: str, row: str, *fields: StructField, date: str) -> Table:
-    table = _table(name, row, *fields, date=date)
+    table = make_table(name, row, *fields, date=date)
     return Table(table.name, table.row, table.schema, derived=True)
 
 
-OFFSET_COMMITS = _base(
+OFFSET_COMMITS = base_table(
     "offset_commits",
     "A committed offset, or its tombstone.",
-    _GROUP,
-    _column("topic", STRING, "The topic."),
-    _column("partition", INT, "Its partition."),
-    _column("committed_offset", LONG, "The next offset to read; null for a tombstone."),
-    _column(
+    GROUP_ID,
+    column("topic", STRING, "The topic."),
+    column("partition", INT, "Its partition."),
+    column("committed_offset", LONG, "The next offset to read; null for a tombstone."),
+    column(
         "leader_epoch",
         INT,
         "The leader epoch of the last consumed record; null if the consumer sent none.",
     ),
-    _column("metadata", STRING, "The metadata that the consumer sent with the commit."),
-    _column("commit_time", TIME, "When the coordinator received the commit."),
-    _column("expire_time", TIME, "When the offset expires; only in records of version 1."),
-    _column(
+    column("metadata", STRING, "The metadata that the consumer sent with the commit."),
+    column("commit_time", TIME, "When the coordinator received the commit."),
+    column("expire_time", TIME, "When the offset expires; only in records of version 1."),
+    column(
         "topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools; null if the record has none."
     ),
-    _column("tombstone", BOOLEAN, "Whether the record deletes the offset: it expired, or was deleted."),
+    column("tombstone", BOOLEAN, "Whether the record deletes the offset: it expired, or was deleted."),
 )
-GROUP_GENERATIONS = _base(
+GROUP_GENERATIONS = base_table(
     "group_generations",
-    "A generation of a classic group, an epoch of a KIP-848 group, or a tombstone if the group was deleted.",
-    _GROUP,
-    _column("group_type", STRING, "`classic`, or `consumer` for KIP-848."),
-    _column(
+    "A generation of a classic group, an epoch of another one, or a tombstone if the group was deleted or "
+    "has expired.",
+    GROUP_ID,
+    column("group_type", STRING, "`classic`, `consumer` for KIP-848, `share` or `streams`."),
+    column(
         "protocol_type",
         STRING,
-        "`consumer`, or the type of another client of the protocol, such as `connect`.",
+        "`consumer`, `share`, `streams`, or the type of another client of the protocol, such as `connect`.",
     ),
-    _column("generation", INT, "The generation; for KIP-848 the group epoch."),
-    _column("protocol", STRING, "The assignor that the group selected."),
-    _column("leader", STRING, "Member id of the group leader; null for KIP-848, where the broker assigns."),
-    _column("state_time", TIME, "When the group entered the recorded state."),
-    _column(
-        "member_count", INT, "Number of members; null for KIP-848, whose members have records of their own."
+    column("generation", INT, "The generation; the group epoch if the group is not classic."),
+    column("protocol", STRING, "The assignor that the group selected."),
+    column("leader", STRING, "Member id of the group leader; null if the broker assigns."),
+    column("state_time", TIME, "When the group entered the recorded state."),
+    column(
+        "member_count", INT, "Number of members; null if they have records of their own, as with KIP-848."
     ),
-    _column("tombstone", BOOLEAN, "Whether the record deletes the group."),
+    column("tombstone", BOOLEAN, "Whether the record deletes the group."),
 )
-GROUP_MEMBERS = _base(
+GROUP_MEMBERS = base_table(
     "group_members",
     "A member in a generation of a classic group.",
-    _GROUP,
-    _column("generation", INT, "The generation."),
-    _column("member_id", STRING, "The member id that the coordinator assigned."),
-    _column("instance_id", STRING, "`group.instance.id` of a static member."),
-    _CLIENT,
-    _column("client_host", STRING, "The host it connected from."),
-    _column("rack", STRING, "Its `client.rack`, if its subscription contains one."),
-    _column("rebalance_timeout_ms", INT, "Time that a rebalance waits for the member."),
-    _column("session_timeout_ms", INT, "Time without a heartbeat after which the member is removed."),
-    _column("subscribed", STRINGS, "The subscribed topics."),
-    _column(
+    GROUP_ID,
+    column("generation", INT, "The generation."),
+    column("member_id", STRING, "The member id that the coordinator assigned."),
+    column("instance_id", STRING, "`group.instance.id` of a static member."),
+    CLIENT_ID,
+    column("client_host", STRING, "The host it connected from."),
+    column("rack", STRING, "Its `client.rack`, if its subscription contains one."),
+    column("rebalance_timeout_ms", INT, "Time that a rebalance waits for the member."),
+    column("session_timeout_ms", INT, "Time without a heartbeat after which the member is removed."),
+    column("subscribed", STRINGS, "The subscribed topics."),
+    column(
         "owned",
         TOPIC_PARTITIONS,
         "The partitions it reported as owned in JoinGroup: ConsumerProtocol's field, or sticky's user data.",
     ),
-    _column("owned_generation", INT, "The generation in which it was assigned them; null if not reported."),
-    _column("assigned", TOPIC_PARTITIONS, "The assigned partitions."),
+    column("owned_generation", INT, "The generation in which it was assigned them; null if not reported."),
+    column("assigned", TOPIC_PARTITIONS, "The assigned partitions."),
 )
-CONSUMER_GROUP_RECORDS = _base(
-    "consumer_group_records",
-    "A decoded record of a KIP-848 group. The struct of its kind is set; the others are null.",
-    _GROUP,
-    _column(
-        "record_kind",
-        STRING,
-        "`consumer_group`, `consumer_partition_metadata`, `consumer_member`, "
-        "`target_assignment`, `target_member`, `current_member` or `regular_expression`.",
-    ),
-    _column("tombstone", BOOLEAN, "Whether the record is a tombstone."),
-    _column("consumer_group", _struct(epoch=INT, metadata_hash=LONG), "The group's new epoch."),
-    _column(
-        "consumer_partition_metadata",
-        _struct(topics=ArrayType(_struct(topic_id=STRING, topic=STRING, partitions=INT))),
-        "The topics that the group subscribes to.",
-    ),
-    _column(
-        "consumer_member",
-        _struct(
-            member_id=STRING,
-            instance_id=STRING,
-            rack=STRING,
-            client_id=STRING,
-            client_host=STRING,
-            topics=STRINGS,
-            regex=STRING,
-            rebalance_timeout_ms=INT,
-            server_assignor=STRING,
-            classic_protocols=STRINGS,
-        ),
-        "A member and its subscription.",
-    ),
-    _column("target_assignment", _struct(epoch=INT, time=TIME), "The epoch of the target assignment."),
-    _column(
-        "target_member", _struct(member_id=STRING, partitions=ID_PARTITIONS), "A member's target assignment."
-    ),
-    _column(
-        "current_member",
-        _struct(
-            member_id=STRING,
-            epoch=INT,
-            previous_epoch=INT,
-            state=STRING,
-            assigned=ID_PARTITIONS,
-            pending_revocation=ID_PARTITIONS,
-        ),
-        "A member's current assignment; `state` is `stable`, `unrevoked` or `unreleased`.",
-    ),
-    _column(
-        "regular_expression",
-        _struct(regex=STRING, topics=STRINGS, version=LONG, time=TIME),
-        "The topics that match a subscribed pattern.",
-    ),
-)
-CLIENT_EVENTS = _base(
+CLIENT_EVENTS = base_table(
     "client_events",
     "A rebalance as observed by one member: an event of groupwright.instrumentation.",
-    _column("id", STRING, "The event's id; duplicates have the same id."),
-    _GROUP,
-    _CLIENT,
-    _column("member_id", STRING, "The member id that the coordinator assigned; null if unknown."),
-    _column(
+    column("id", STRING, "The event's id; duplicates have the same id."),
+    GROUP_ID,
+    CLIENT_ID,
+    column("member_id", STRING, "The member id that the coordinator assigned; null if unknown."),
+    column(
         "generation", INT, "The resulting generation, for KIP-848 the member epoch; null if there is none."
     ),
-    _column("protocol", STRING, "The assignor."),
-    _column("kind", STRING, "`eager`, `cooperative`, or `consumer` for KIP-848."),
-    _column(
+    column("protocol", STRING, "The assignor."),
+    column("kind", STRING, "`eager`, `cooperative`, or `consumer` for KIP-848."),
+    column(
         "outcome",
         STRING,
         "`completed`; `lost`: completed after the owned partitions had been lost; `failed`.",
     ),
-    _column("trigger", STRING, "The reason as the member knows it, as text."),
-    _column("started_at", TIME, "When the rebalance began; null if the member did not observe it."),
-    _column("ended_at", TIME, "When the assignment was applied, or the rebalance failed."),
-    _column("duration_seconds", DOUBLE, "`ended_at` - `started_at`, in seconds."),
-    _column(
+    column("trigger", STRING, "The reason as the member knows it, as text."),
+    column("started_at", TIME, "When the rebalance began; null if the member did not observe it."),
+    column("ended_at", TIME, "When the assignment was applied, or the rebalance failed."),
+    column("duration_seconds", DOUBLE, "`ended_at` - `started_at`, in seconds."),
+    column(
         "phases",
         MapType(STRING, DOUBLE),
         "Seconds by phase: `revoke`, `join`, `sync`, `join_and_sync`, `assign`.",
     ),
-    _column("partitions_before", MapType(STRING, ArrayType(INT)), "The partitions owned before, by topic."),
-    _column(
-        "partitions_after", MapType(STRING, ArrayType(INT)), "The partitions owned afterwards, by topic."
-    ),
-    _column(
+    column("partitions_before", MapType(STRING, ArrayType(INT)), "The partitions owned before, by topic."),
+    column("partitions_after", MapType(STRING, ArrayType(INT)), "The partitions owned afterwards, by topic."),
+    column(
         "leader",
-        _struct(members=INT, moved=INT, moves_needed=INT, imbalance=INT),
+        struct(members=INT, moved=INT, moves_needed=INT, imbalance=INT),
         "Statistics of the assignment; null unless the member is the group leader.",
     ),
-    _column("error", STRING, "The error, if the rebalance failed."),
+    column("error", STRING, "The error, if the rebalance failed."),
 )
-QUARANTINE = _base(
+QUARANTINE = base_table(
     "quarantine",
     "A record that could not be decoded, in whole or in part, or is of an unknown kind.",
-    _column("topic", STRING, "The topic from which it was read."),
-    _column(
+    column("topic", STRING, "The topic from which it was read."),
+    column(
         "record_kind",
         STRING,
         "`malformed`, `unknown`, `client_event`, or `group_metadata`: a generation with a member whose "
         "subscription or assignment is malformed; its other columns are in `group_members`.",
     ),
-    _column("key_version", INT, "The first two bytes of the key, as a number."),
-    _column("value_version", INT, "The first two bytes of the value, as a number."),
-    _column("error", STRING, "The reason why it could not be decoded."),
-    _column("raw_key", BINARY, "The key."),
-    _column("raw_value", BINARY, "The value."),
+    column("key_version", INT, "The first two bytes of the key, as a number."),
+    column("value_version", INT, "The first two bytes of the value, as a number."),
+    column("error", STRING, "The reason why it could not be decoded."),
+    column("raw_key", BINARY, "The key."),
+    column("raw_value", BINARY, "The value."),
 )
-END_OFFSETS = _table(
+END_OFFSETS = make_table(
     "end_offsets",
     "A sample of a partition's log-end offset.",
-    _column("topic", STRING, "The topic."),
-    _column("partition", INT, "Its partition."),
-    _column("end_offset", LONG, "The offset of the next message."),
-    _column("time", TIME, "When the offset was sampled."),
-    _column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
+    column("topic", STRING, "The topic."),
+    column("partition", INT, "Its partition."),
+    column("end_offset", LONG, "The offset of the next message."),
+    column("time", TIME, "When the offset was sampled."),
+    column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
     date="Date of `time`.",
 )
-READ_POSITIONS = _table(
+READ_POSITIONS = make_table(
     "read_positions",
     "The position of the jobs in a partition that they read, after a batch.",
-    _column("sequence", LONG, "Number of the snapshot, ascending; the rows of a snapshot have the same."),
-    _column("cluster_id", STRING, "The cluster's id."),
-    _column("topic", STRING, "The topic."),
-    _column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
-    _column("log_partition", INT, "Its partition."),
-    _column("next_offset", LONG, "The first offset that has not been read."),
-    _column("time", TIME, "When the batch was added."),
+    column("sequence", LONG, "Number of the snapshot, ascending; the rows of a snapshot have the same."),
+    column("cluster_id", STRING, "The cluster's id."),
+    column("topic", STRING, "The topic."),
+    column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
+    column("log_partition", INT, "Its partition."),
+    column("next_offset", LONG, "The first offset that has not been read."),
+    column("time", TIME, "When the batch was added."),
     date="Date of `time`.",
 )
 REBALANCES = _derived(
     "rebalances",
     "A completed rebalance: a new generation, or a KIP-848 group that is stable in a new epoch.",
-    _GROUP,
-    _column("group_type", STRING, "`classic`, or `consumer` for KIP-848."),
-    _column("generation", INT, "The resulting generation or epoch."),
-    _column("previous_generation", INT, "The previous generation in the log; null if there is none."),
-    _column("protocol", STRING, "The assignor."),
-    _column(
+    GROUP_ID,
+    column("group_type", STRING, "`classic`, or `consumer` for KIP-848."),
+    column("generation", INT, "The resulting generation or epoch."),
+    column("previous_generation", INT, "The previous generation in the log; null if there is none."),
+    column("protocol", STRING, "The assignor."),
+    column(
         "started",
         TIME,
         "When it began: from KIP-848's records, else from the earliest member event; null if unknown.",
     ),
-    _column(
+    column(
         "completed",
         TIME,
         "When the new generation was written to the log; the last member event may be later.",
     ),
-    _column(
+    column(
         "duration_seconds",
         DOUBLE,
         "Seconds from `started` to the last member event; null if unknown.",
     ),
-    _column("trigger", STRING, "The reason: " + ", ".join(f"`{trigger}`" for trigger in TRIGGERS) + "."),
-    _column("members_before", INT, "Members in the previous generation."),
-    _column("members_after", INT, "Members in this one."),
-    _column("joined", STRINGS, "Member ids that are only in the new generation."),
-    _column("left", STRINGS, "Member ids that are only in the previous generation."),
-    _column("partitions", INT, "Assigned partitions."),
-    _column(
+    column("trigger", STRING, "The reason: " + ", ".join(f"`{trigger}`" for trigger in TRIGGERS) + "."),
+    column("members_before", INT, "Members in the previous generation."),
+    column("members_after", INT, "Members in this one."),
+    column("joined", STRINGS, "Member ids that are only in the new generation."),
+    column("left", STRINGS, "Member ids that are only in the previous generation."),
+    column("partitions", INT, "Assigned partitions."),
+    column(
         "moved",
         INT,
         "Partitions taken from a member that could have kept them: it is still in the group and still "
         "subscribes to the topic.",
     ),
-    _column("fewest_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
-    _column(
+    column("fewest_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
+    column(
         "imbalance_before", INT, "Maximum minus minimum partitions per member, in the previous generation."
     ),
-    _column("imbalance_after", INT, "The same, in this generation."),
-    _column(
+    column("imbalance_after", INT, "The same, in this generation."),
+    column(
         "messages_reprocessed",
         LONG,
         "Messages by which committed offsets went back, until the next rebalance.",
     ),
-    _column("client_events", INT, "Number of member events for this rebalance."),
-    _column("error", STRING, "The first error among these events."),
+    column("client_events", INT, "Number of member events for this rebalance."),
+    column("error", STRING, "The first error among these events."),
     date="Date of `completed`.",
+)
+GROUP_EPOCHS = _derived(
+    "group_epochs",
+    "An epoch of a share or streams group that all its members have reached. Their rebalances are not in "
+    "`rebalances`: partitions of a share group have no owner, and tasks are more than partitions.",
+    GROUP_ID,
+    column("group_type", STRING, "`share` or `streams`."),
+    column("generation", INT, "The epoch."),
+    column("previous_generation", INT, "The previous epoch in this table; null if there is none."),
+    column("started", TIME, "When the first epoch since the previous row was written; null if unknown."),
+    column("completed", TIME, "When the last member had reached the epoch."),
+    column("duration_seconds", DOUBLE, "Seconds from `started` to `completed`; null if unknown."),
+    column(
+        "trigger",
+        STRING,
+        "The reason, as in `rebalances`: `first`, `join`, `leave`, `subscription` (for streams, another "
+        "topology), `metadata`, `epoch`.",
+    ),
+    column("members_before", INT, "Members in the previous epoch."),
+    column("members_after", INT, "Members in this one."),
+    column("joined", STRINGS, "Member ids that are only in the new epoch."),
+    column("left", STRINGS, "Member ids that are only in the previous epoch."),
+    column("partitions", INT, "Assigned partitions, each counted once; for streams, active tasks."),
+    column(
+        "members",
+        ArrayType(struct(member_id=STRING, client_id=STRING, subscribed=STRINGS, assigned=TOPIC_PARTITIONS)),
+        "The members, by id, with their partitions; for streams, active tasks by subtopology.",
+    ),
+    date="Date of `completed`.",
+)
+GROUP_STATES = _derived(
+    "group_states",
+    "State of a KIP-848, share or streams group at the end of a date, with which the derivation of the next "
+    "date begins. The jobs keep it for `lookback_days`, and derive it again if it is missing.",
+    GROUP_ID,
+    column("group_type", STRING, "`consumer`, `share` or `streams`."),
+    column("state", STRING, "Members, epochs and the last stable epoch, as JSON. Its format may change."),
+    date="The date.",
 )
 LAG = _derived(
     "lag",
     "A group's lag in a partition when its log-end offset was sampled.",
-    _GROUP,
-    _column("topic", STRING, "The topic."),
-    _column("partition", INT, "Its partition."),
-    _column("time", TIME, "When the log-end offset was sampled."),
-    _column("committed_offset", LONG, "The last offset committed by then."),
-    _column("end_offset", LONG, "The log-end offset."),
-    _column("lag_messages", LONG, "The difference, in messages."),
-    _column(
+    GROUP_ID,
+    column("topic", STRING, "The topic."),
+    column("partition", INT, "Its partition."),
+    column("time", TIME, "When the log-end offset was sampled."),
+    column("committed_offset", LONG, "The last offset committed by then."),
+    column("end_offset", LONG, "The log-end offset."),
+    column("lag_messages", LONG, "The difference, in messages."),
+    column(
         "lag_seconds",
         DOUBLE,
         "Age of the oldest of these messages, interpolated between samples of the log-end offset; "
@@ -367,20 +320,20 @@ LAG = _derived(
 CHURN = _derived(
     "churn",
     "The rebalances of a group, or of one of its members, within an hour.",
-    _column("hour", TIME, "Start of the hour."),
-    _GROUP,
-    _column("member_id", STRING, "The member; null for the whole group."),
-    _column("client_id", STRING, "Its `client.id`."),
-    _column("rebalances", INT, "Number of rebalances; for a member, those in which it joined or left."),
-    _column("moved", INT, "Partitions moved in these rebalances."),
-    _column("fewest_moves", INT, "The minimum of moves needed."),
-    _column(
+    column("hour", TIME, "Start of the hour."),
+    GROUP_ID,
+    column("member_id", STRING, "The member; null for the whole group."),
+    column("client_id", STRING, "Its `client.id`."),
+    column("rebalances", INT, "Number of rebalances; for a member, those in which it joined or left."),
+    column("moved", INT, "Partitions moved in these rebalances."),
+    column("fewest_moves", INT, "The minimum of moves needed."),
+    column(
         "seconds_not_consuming",
         DOUBLE,
         "Total duration; for a member, from its own events. Null if unknown.",
     ),
-    _column("storm", BOOLEAN, "Whether there were 5 or more rebalances within 10 minutes."),
-    _column(
+    column("storm", BOOLEAN, "Whether there were 5 or more rebalances within 10 minutes."),
+    column(
         "flapping",
         BOOLEAN,
         "Whether members with this `client.id` joined or left 6 or more times; for a group, "
@@ -394,12 +347,14 @@ BASE_TABLES = (
     GROUP_GENERATIONS,
     GROUP_MEMBERS,
     CONSUMER_GROUP_RECORDS,
+    SHARE_GROUP_RECORDS,
+    STREAMS_GROUP_RECORDS,
     CLIENT_EVENTS,
     QUARANTINE,
     END_OFFSETS,
     READ_POSITIONS,
 )
-DERIVED_TABLES = (REBALANCES, LAG, CHURN)
+DERIVED_TABLES = (REBALANCES, GROUP_EPOCHS, GROUP_STATES, LAG, CHURN)
 TABLES = {table.name: table for table in (*BASE_TABLES, *DERIVED_TABLES)}
 """All tables, by name."""
 

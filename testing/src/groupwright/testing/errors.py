@@ -29,7 +29,7 @@ class LocalKafkaError(GroupwrightError):
 
 
 class KafkaNotReadyError(GroupwrightError):
-    """A Kafka was not ready in time, or a call needs something that it does not have in its state."""
+    """A Kafka was not ready in time, or lacks what a call needs: a proxy, a leader, a coordinator."""
 
 
 class KafkaContainersError(GroupwrightError):
@@ -48,8 +48,8 @@ class LoadedGroupError(GroupwrightError):
     """A condition of a group under load did not hold in time, or a member ended unexpectedly."""
 
 
-class PromiseBrokenError(LoadedGroupError, AssertionError):
-    """A consumer group violated a guarantee; the message names the guarantee, the partition and the time."""
+class GuaranteeViolatedError(LoadedGroupError, AssertionError):
+    """A consumer group violated a guarantee; the message names each guarantee, partition and member."""
 
 
 class SimulationError(GroupwrightError, ValueError):

@@ -30,7 +30,7 @@ from groupwright.testing._groups.member_loop import ConsumerFactory, Hooks, With
 from groupwright.testing._groups.members import Member, ProcessMember, ThreadMember
 from groupwright.testing._groups.offsets import Span
 from groupwright.testing._groups.report import ANY_END, Redelivery, Report, examples
-from groupwright.testing.errors import LoadedGroupError, PromiseBrokenError
+from groupwright.testing.errors import GuaranteeViolatedError, LoadedGroupError
 
 __all__ = [
     "ANY_END",
@@ -42,6 +42,7 @@ __all__ = [
     "Event",
     "Failed",
     "Faulted",
+    "GuaranteeViolatedError",
     "HistoryReader",
     "HistoryWriter",
     "Hooks",
@@ -55,7 +56,6 @@ __all__ = [
     "Partition",
     "ProcessMember",
     "Produced",
-    "PromiseBrokenError",
     "Rebalanced",
     "Redelivery",
     "Report",

@@ -122,8 +122,9 @@ class _BlockBalancer:
     def _excess(self) -> Int64Array:
         """Return `(members,) int64`: the units above the block's average load, or below it if negative.
 
-        The average is rounded up in a block with a load above that, and down in a block with a load below it.
-        In the other blocks every load is the average, rounded down or up, and the excess is 0.
+        While a block has a load above its average, rounded up, loads are compared with that. Later, while it
+        has a load below its average, rounded down, they are compared with that one. In the other blocks every
+        load is the average, rounded down or up, and the excess is 0.
         """
         total = np.bincount(self._block_of, self._loads).astype(np.int64)
         floor, rest = np.divmod(total, np.bincount(self._block_of))

@@ -1,4 +1,4 @@
-"""Bundles: the partitions of one number in joined topics, which go to one member.
+"""Bundles: partitions with the same number in joined topics, assigned to one member.
 
 A group of bundles is a group like any other. A topic of bundles stands for certain topics: each of its
 partitions is a bundle of their partitions, and its subscribers are the members that subscribe to all of them.
@@ -98,25 +98,25 @@ class _BundleTopic:
 
 
 def bundle_partitions(
-    group: Group, indexed: IndexedGroup, joined: Joined | None, *, refuse_rest: bool
+    group: Group, indexed: IndexedGroup, joined: Joined | None, *, require_equal_sizes: bool
 ) -> Bundles:
     """Return the bundles of a group.
 
-    A partition that not all topics of a list have is in a bundle with those that do. Topics without a common
-    subscriber are not joined.
+    Where the topics of a list have different numbers of partitions, a bundle has fewer partitions: those of
+    the topics that have its partition number. Topics without a common subscriber are not joined.
 
     Args:
         group: The group.
         indexed: The indexed form of the group, with at least one partition.
         joined: The joined topics; None to join topics with the same subscribers and equal numbers of
             partitions.
-        refuse_rest: Whether different numbers of partitions in a list are an error.
+        require_equal_sizes: Whether different numbers of partitions in a list are an error.
 
     Raises:
         AssignorError: Joined topics have different numbers of partitions. The message names them.
     """
-    lists = _alike(indexed) if joined is None else _listed(indexed, joined)
-    if refuse_rest:
+    lists = _same_shape(indexed) if joined is None else _from_joined(indexed, joined)
+    if require_equal_sizes:
         _check_sizes(indexed, lists)
     bundle_topics = [bundle_topic for topics in lists for bundle_topic in _bundle_topics(indexed, topics)]
     bundle_topics.sort(key=lambda bundle_topic: (bundle_topic.topics[0], bundle_topic.first))
@@ -132,7 +132,7 @@ def bundle_partitions(
     )
 
 
-def _alike(indexed: IndexedGroup) -> list[list[int]]:
+def _same_shape(indexed: IndexedGroup) -> list[list[int]]:
     """Return the lists of topics with the same subscribers and equal numbers of partitions."""
     lists: dict[tuple[int, int], list[int]] = {}
     keys = zip(indexed.subscriber_set_of.tolist(), indexed.sizes.tolist(), strict=True)
@@ -141,7 +141,7 @@ def _alike(indexed: IndexedGroup) -> list[list[int]]:
     return list(lists.values())
 
 
-def _listed(indexed: IndexedGroup, joined: Joined) -> list[list[int]]:
+def _from_joined(indexed: IndexedGroup, joined: Joined) -> list[list[int]]:
     """Return the indexes of the topics in each list, and of every other topic in a list of its own."""
     not_listed = {name: number for number, name in enumerate(indexed.topics)}
     lists = [sorted(not_listed.pop(name) for name in names if name in not_listed) for names in joined]

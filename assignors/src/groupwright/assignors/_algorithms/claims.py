@@ -23,13 +23,22 @@ class Claims:
     Attributes:
         owner: `(partitions,) int32`: the member whose claim holds, which subscribes to the topic, or
             `UNASSIGNED`.
-        claimed: `(partitions,) bool`: whether any member claims the partition, rightly or not.
+        claimed: `(partitions,) bool`: whether any member claims the partition, even if no claim to it holds.
         contested: The number of partitions that more than one member claims.
     """
 
     owner: Owners
     claimed: BoolArray
     contested: int
+
+    def completed_by(self, revoked: "Claims") -> "Claims":
+        """Return these claims, and those to partitions that no member claims here.
+
+        Args:
+            revoked: Claims of eager members to partitions that they have revoked. None of them is withheld.
+        """
+        owner = np.where(self.claimed, self.owner, revoked.owner)
+        return Claims(owner, self.claimed, self.contested + revoked.contested)
 
     def withhold(self, owners: Owners) -> Owners:
         """Return the owners without those of partitions that another member must revoke first (KIP-429)."""
@@ -62,23 +71,23 @@ def resolve_claims(indexed: IndexedGroup, owned: OwnedColumns) -> Claims:
     return Claims(owner, claimed, contested)
 
 
-def _claimed_partitions(indexed: IndexedGroup, lists: PartitionColumns) -> tuple[Owners, Int64Array]:
+def _claimed_partitions(indexed: IndexedGroup, columns: PartitionColumns) -> tuple[Owners, Int64Array]:
     """Return the claims to existing partitions.
 
     Returns:
         `(claims,) int32`, the index of the member, and `(claims,) int64`, that of the partition.
     """
     number_of = {topic: number for number, topic in enumerate(indexed.topics)}
-    numbers = np.array([number_of.get(name, _UNKNOWN_TOPIC) for name in lists.names], np.int64)
-    topics = numbers[lists.run_topics]
+    numbers = np.array([number_of.get(name, _UNKNOWN_TOPIC) for name in columns.names], np.int64)
+    topics = numbers[columns.run_topics]
     known = topics != _UNKNOWN_TOPIC
     first_of = np.where(known, indexed.starts[topics], 0)
     size_of = np.where(known, indexed.starts[topics + known] - indexed.starts[topics], 0)
-    run_sizes = np.diff(lists.run_starts)
-    member = np.repeat(np.arange(len(lists), dtype=np.int32), lists.counts)
-    exists = (lists.partitions >= 0) & (lists.partitions < np.repeat(size_of, run_sizes))
+    run_sizes = np.diff(columns.run_starts)
+    member = np.repeat(np.arange(len(columns), dtype=np.int32), columns.counts)
+    exists = (columns.partitions >= 0) & (columns.partitions < np.repeat(size_of, run_sizes))
     partition = np.repeat(first_of, run_sizes)
-    partition += lists.partitions
+    partition += columns.partitions
     return (member, partition) if exists.all() else (member[exists], partition[exists])
 
 
@@ -94,6 +103,7 @@ def _resolve_contested(
     contesting = contesting[np.lexsort((generation[contesting], partition[contesting]))]
     last = np.append(partition[contesting[1:]] != partition[contesting[:-1]], True)
     highest = contesting[last]
+    # A contested partition has two claims or more, so the claim before its last is to the same one.
     second_highest = contesting[np.flatnonzero(last) - 1]
     is_tie = generation[second_highest] == generation[highest]
     owner[partition[highest]] = np.where(is_tie, UNASSIGNED, member[highest])

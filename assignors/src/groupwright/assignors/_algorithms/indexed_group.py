@@ -173,7 +173,7 @@ class PairTable:
         at_once = max(1, _MAX_TABLE_SIZE // self._bound)
         for start in range(0, firsts, at_once):
             end = min(start + at_once, firsts)
-            is_all = end - start == firsts
+            is_all = end - start == firsts and (not first.size or int(first.max()) < end)
             chosen = slice(None) if is_all else slice(*np.searchsorted(self._first, [start, end]))
             indexes = np.arange(self._first.size, dtype=np.int32)[chosen]
             table = np.full((end - start) * self._bound, NOT_FOUND, np.int32)

@@ -7,7 +7,7 @@ import numpy as np
 
 from groupwright.assignors._algorithms.claims import Claims, Owners
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
-from groupwright.assignors._algorithms.load_moves import Mover
+from groupwright.assignors._algorithms.load_moves import Filling, Mover
 from groupwright.assignors._algorithms.load_placement import ROUNDING, Placement
 from groupwright.assignors._algorithms.load_problem import LoadProblem, known_weights
 from groupwright.assignors._algorithms.load_reference import CLOSE, Reference, even_out
@@ -17,10 +17,11 @@ from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.columns import PartitionColumns
 from groupwright.assignors._model.group import NO_GENERATION, Group
 from groupwright.assignors._model.weight_arrays import FloatArray
-from groupwright.assignors._wire.load_data import decode_load_data
-from groupwright.assignors._wire.owned import OwnedColumns
+from groupwright.assignors._wire.load_data import decode_load_data, previous_assignment_data
+from groupwright.assignors._wire.owned import OwnedColumns, decode_owned
 
-_ATTEMPTS = 4  # at plans that settle, before the reference is the plan
+_ATTEMPTS = 4  # candidates that are tried before the reference is the result
+_LEAST_FILLING = 0.05  # of the average, whatever the tolerance: a filled member must not idle
 
 _log = logging.getLogger("groupwright.assignors.load_aware")
 
@@ -43,7 +44,11 @@ def plan_load_aware(group: Group, tolerance: float, max_skew: int | None) -> Ass
 
 
 def claims_and_capacities(group: Group, indexed: IndexedGroup) -> tuple[Claims, FloatArray]:
-    """Return the resolved claims, and `(members,) float64`: the capacities that the members sent."""
+    """Return the resolved claims, and `(members,) float64`: the capacities that the members sent.
+
+    Eager members claim their previous assignments in the user data. These claims count where no member claims
+    the partition in its subscription.
+    """
     members = ordered_members(group, indexed)
     data = [decode_load_data(member.user_data) for member in members]
     generations = [
@@ -53,7 +58,11 @@ def claims_and_capacities(group: Group, indexed: IndexedGroup) -> tuple[Claims, 
     owned = OwnedColumns(
         PartitionColumns.of([member.owned for member in members]), np.array(generations, np.int64)
     )
-    return logged_claims(indexed, owned, _log), np.array([sent.capacity for sent in data])
+    claims = logged_claims(indexed, owned, _log)
+    previous = [previous_assignment_data(member.user_data) for member in members]
+    if any(previous):
+        claims = claims.completed_by(logged_claims(indexed, decode_owned(previous), _log))
+    return claims, np.array([sent.capacity for sent in data])
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,19 +81,19 @@ class LoadPlanner:
     def plan(self, owned: Owners, claimed: BoolArray) -> Owners:
         """Return the owners.
 
-        1. Complete the owned partitions with those that have no owner. If that is within the tolerance,
+        1. Place the partitions that have no owner, beside the owned ones. If that is within the tolerance,
            nothing moves.
-        2. Otherwise take the candidate with the fewest moves, and of those the least weight, that a second
-           rebalance would not change.
+        2. Otherwise move few partitions, such that a second rebalance would move no others.
 
-        The second rebalance of a cooperative group completes what is left when all partitions that move have
-        been revoked. So each candidate is completed in the same way before it is chosen. If none passes,
-        further partitions are released, as the second rebalance would; at last, the reference is the result.
+        The second rebalance of a cooperative group places the partitions that have been revoked. So a
+        candidate for the result is accepted only if that placement is within the tolerance. If it is not,
+        further partitions are released, as the second rebalance would. After `_ATTEMPTS`, the reference is
+        the result.
 
         Args:
             owned: `(partitions,) int32`: the member that owns each partition, or `UNASSIGNED`.
-            claimed: `(partitions,) bool`: whether any member claims the partition, rightly or not. If no
-                claim holds, the partition is withheld, too.
+            claimed: `(partitions,) bool`: whether any member claims the partition, even if no claim to it
+                holds: such a partition is withheld in this rebalance, like one that moves.
         """
         if (owned == UNASSIGNED).all():
             return self.reference.owners
@@ -92,16 +101,17 @@ class LoadPlanner:
         completed = self._complete(owned)
         if self._is_within(completed) and self._settles(completed.owner, owned, is_new):
             return completed.owner
-        home = owned
+        previous_owner = owned
         for _ in range(_ATTEMPTS):
-            candidates = self._candidates(completed, home)
-            for candidate in candidates:
-                if self._settles(candidate, owned, is_new):
-                    return candidate
-            if not candidates:
+            candidate = self._candidate(completed, previous_owner)
+            if candidate is None:
                 break
-            home = np.where(candidates[0] == home, home, np.int32(UNASSIGNED))
-            completed = self._complete(np.where(is_new, candidates[0], home))
+            if self._settles(candidate, owned, is_new):
+                return candidate
+            # The partitions that this candidate moves are released, and move free of charge from now on.
+            stays = candidate == previous_owner
+            previous_owner = np.where(stays, previous_owner, np.int32(UNASSIGNED))
+            completed = self._complete(np.where(is_new, candidate, previous_owner))
         return self.reference.owners
 
     # --- Within the tolerance ------------------------------------------------------------------------
@@ -118,12 +128,28 @@ class LoadPlanner:
         placement.place(np.flatnonzero(is_free))
         even_out(placement, is_free)
         placement.improve(self.reference.simple_bound * (1 + CLOSE), is_free)
+        for member in np.flatnonzero(self._idle(placement)).tolist():
+            self._fill_one(placement, member, is_free)
         if not self._is_within(placement):
             by_reference = np.where(is_free, self.reference.owners, owned)
             second = Placement(self.reference.problem, by_reference, self.reference.limits)
             if self._is_within(second):
                 return second
         return placement
+
+    def _fill_one(self, placement: Placement, member: int, movable: BoolArray) -> None:
+        """Give a member the one movable partition that makes the larger of the two loads least."""
+        problem = self.reference.problem
+        weights, owner, capacities = problem.weights, placement.owner, problem.capacities
+        can = movable & (weights > 0) & problem.subscribes[problem.set_of, member]
+        can &= placement.loads[owner] > weights * (1 + ROUNDING)
+        after = np.maximum(
+            (placement.loads[owner] - weights) / capacities[owner], weights / capacities[member]
+        )
+        relief = np.where(can, placement.loads[owner] / capacities[owner] - after, -np.inf)
+        best = int(relief.argmax())
+        if relief[best] > 0:
+            placement.change(best, member)
 
     def _is_within(self, placement: Placement) -> bool:
         """Return whether nothing has to move: the loads, the numbers, and no member idles."""
@@ -150,58 +176,32 @@ class LoadPlanner:
 
     # --- Moves ---------------------------------------------------------------------------------------
 
-    def _candidates(self, completed: Placement, owned: Owners) -> list[Owners]:
-        """Return plans within half the tolerance, the best first."""
-        reference = self.reference
+    def _candidate(self, completed: Placement, previous_owner: Owners) -> Owners | None:
+        """Return owners within half the tolerance, with few moves; None if none are found.
+
+        Args:
+            completed: A placement of all partitions to start from. The reference is a second start, for use
+                if this one leads to none.
+            previous_owner: See `Mover`.
+        """
+        reference, problem = self.reference, self.reference.problem
         limit = reference.peak * (1 + self.tolerance / 2)
-        found: list[tuple[tuple[int, float], Owners]] = []
+        idle = self._idle(completed)
+        level = problem.average * max(1 - self.tolerance, _LEAST_FILLING)
+        filling = Filling(idle, level) if idle.any() else None
         for start in (completed.owner, reference.owners):
-            mover = Mover(Placement(reference.problem, start, reference.limits), owned, limit)
+            mover = Mover(Placement(problem, start, reference.limits), previous_owner, limit, filling)
             even_out(mover.placement)
-            self._fill_idle(mover)
             if not mover.run():
                 mover.placement.improve(limit)
-                mover.send_home()
-            self._fill_idle(mover)
+                mover.return_to_owner()
             if mover.placement.peak <= limit * (1 + 2 * ROUNDING) and mover.placement.is_within_skew:
-                found.append((mover.cost, mover.placement.owner))
-                if start is completed.owner:
-                    break
-        return [owner for _, owner in sorted(found, key=lambda each: each[0])]
-
-    def _fill_idle(self, mover: Mover) -> None:
-        """Give idle members partitions until they are as close to the average as the tolerance.
-
-        The heaviest partitions come first, from members that stay as close to the average themselves.
-        """
-        placement, problem = mover.placement, self.reference.problem
-        idle = self._idle(placement)
-        if not idle.any():
-            return
-        level = problem.average * (1 - self.tolerance) * problem.capacities
-        has_idle = np.count_nonzero(problem.subscribes[:, idle], axis=1) > 0
-        movable = has_idle[problem.set_of] & (problem.weights > 0)
-        mover.release_and_place(placement.loads - level, movable, float(level[idle].sum()))
-        for member in np.flatnonzero(self._idle(placement)).tolist():
-            self._fill_one(placement, member)
-
-    def _fill_one(self, placement: Placement, member: int) -> None:
-        """Give a member the one partition that makes the larger of the two loads least."""
-        problem = self.reference.problem
-        weights, owner, capacities = problem.weights, placement.owner, problem.capacities
-        can = (weights > 0) & problem.subscribes[problem.set_of, member]
-        can &= placement.loads[owner] > weights * (1 + ROUNDING)
-        after = np.maximum(
-            (placement.loads[owner] - weights) / capacities[owner], weights / capacities[member]
-        )
-        relief = np.where(can, placement.loads[owner] / capacities[owner] - after, -np.inf)
-        best = int(relief.argmax())
-        if relief[best] > 0:
-            placement.change(best, member)
+                return mover.placement.owner
+        return None
 
     def _settles(self, candidate: Owners, owned: Owners, is_new: BoolArray) -> bool:
         """Return whether the next rebalance moves nothing once all partitions that move are revoked."""
+        if (candidate == owned).all():
+            return True
         stays = is_new | (candidate == owned)
-        return bool(stays.all()) or self._is_within(
-            self._complete(np.where(stays, candidate, np.int32(UNASSIGNED)))
-        )
+        return self._is_within(self._complete(np.where(stays, candidate, np.int32(UNASSIGNED))))

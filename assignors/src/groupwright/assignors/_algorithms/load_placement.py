@@ -24,7 +24,7 @@ _MAX_ITEMS = 200  # partitions of one member that a step chooses from
 SMALL_GROUP = 1_000
 """Partitions of a group in which the best step is taken, and not the first that is good enough."""
 
-_FEW_ITEMS = 8  # of which alike ones are not looked for
+_FEW_ITEMS = 8  # up to which a step chooses from all, including interchangeable ones
 _MAX_PARTNERS = 12  # members that a step tries as partners of the busiest
 
 
@@ -32,8 +32,9 @@ class CountLimits(NamedTuple):
     """Limits of the members' numbers of partitions: `max_skew`.
 
     Attributes:
-        base: `(members,) int64`: each member's number of partitions in the most even assignment, rounded down
-            to its block's average. Numbers are counted from there.
+        base: `(members,) int64`: the average number of partitions in each member's block, rounded down (see
+            `Balance`): the number in the most even assignment, or one less. The skew is that of the
+            differences from it.
         max_skew: The largest allowed difference between two members' numbers.
     """
 
@@ -61,7 +62,7 @@ class Placement:
         owner: `(partitions,) int32`: the owner of each partition, or `UNASSIGNED`.
         loads: `(members,) float64`: the weight of each member's partitions.
         counts: `(members,) int64`: the number of each member's partitions.
-        limits: The limits of the numbers; None for none.
+        limits: The limits of the members' numbers of partitions; None for none.
     """
 
     def __init__(self, problem: LoadProblem, owner: Owners, limits: CountLimits | None = None) -> None:
@@ -114,12 +115,12 @@ class Placement:
         """Place partitions without an owner: the heaviest first, where the load over capacity is then least.
 
         Of equal weights, those with the fewest subscribers come first. Partitions without weight come last,
-        and go where the number over capacity is then least.
+        and go where the number of partitions over capacity is then least.
 
         Args:
             partitions: The partitions.
-            preference: `(members,) int64`: the members, the first of equals first. By default, members that
-                can take the least weight of all topics come first.
+            preference: `(members,) int64`: all members; of members that would have the same load, the first
+                here is chosen. By default, those whose subscribed topics have the least weight come first.
         """
         if preference is None:
             preference = self.problem.least_flexible_first
@@ -178,7 +179,7 @@ class Placement:
                 self.change(partition, member)
 
     def _steps(self, busiest: int, peak: float, target: float, movable: BoolArray | None) -> Iterator[Step]:
-        """Yield the best move, and the best exchanges with other members, until one suffices."""
+        """Yield the best move, and the best exchanges with other members, until one lowers it enough."""
         items = self.sample(self.items(busiest, movable))
         if not items.size:
             return
@@ -202,7 +203,11 @@ class Placement:
         return max(_MAX_PARTNERS, min(self.problem.members, 20_000 // self.owner.size))
 
     def sample(self, items: Int64Array) -> Int64Array:
-        """Return the partitions with weight that a step chooses from: of alike ones one, and not too many."""
+        """Return the partitions with weight that a step chooses from.
+
+        Of more than a few, it is one of each weight and subscriber set, and `_MAX_ITEMS` at most, from the
+        heaviest to the lightest.
+        """
         items = items[self.problem.weights[items] > 0]
         if items.size <= _FEW_ITEMS:
             return items

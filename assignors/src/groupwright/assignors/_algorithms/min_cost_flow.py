@@ -80,7 +80,8 @@ class MinCostFlow:
                 plus the potential of its origin minus that of its destination is not negative. Classes with
                 units left have 0.
             member_potential: `(members,) int64`, likewise. Members with excess units have 0.
-            sink_potential: The potential of all members with room; none of them has less.
+            sink_potential: The potential of the sink, which units reach from any member with room at no
+                cost. No member with room has less.
         """
         classes, members = left.size, excess.size
         self.left: list[int] = left.tolist()
@@ -101,6 +102,7 @@ class MinCostFlow:
         self._below_owned_prices = _sets_by_price(
             arcs.class_of_arc, arcs.member_of_arc, base, arcs.flow < arcs.owned, classes, members
         )
+        # The unit that is removed first is one beyond the owned units, if there is any.
         removal_price = -base - np.where(arcs.flow > arcs.owned, move_cost, 0)
         self._removal_prices = _sets_by_price(
             arcs.member_of_arc, arcs.class_of_arc, removal_price, arcs.flow > 0, members, classes
@@ -117,7 +119,7 @@ class MinCostFlow:
         self._member_layers: list[Bits] = []
 
     def run(self) -> None:
-        """Send the remaining units to wherever there is room."""
+        """Send the remaining units to members with room, until none can reach any."""
         while self._search():
             for node in self._sources():
                 while self._augment_from(node):
@@ -222,6 +224,8 @@ class MinCostFlow:
         for cost, steps, classes, members in found:
             self._class_layers[steps] |= classes
             self._member_layers[steps] |= members
+            # Afterwards every step of a cheapest path has reduced cost 0. The sink keeps its potential, as do
+            # the nodes that are no nearer than it.
             if cost < cheapest:
                 _shift(self._class_potential, self._classes_by_potential, classes, cost - cheapest)
                 _shift(self._member_potential, self._members_by_potential, members, cost - cheapest)
@@ -232,7 +236,7 @@ class MinCostFlow:
     def _augment_from(self, source: _Node) -> bool:
         """Send units from a source along one path through the layers; return whether a path was found.
 
-        Depth-first, as in Dinic's algorithm: a node without a way on leaves its layer.
+        Depth-first, as in Dinic's algorithm: a node that leads to no sink is removed from its layer.
         """
         if not self._is_source(source):
             return False
@@ -287,7 +291,7 @@ class MinCostFlow:
             count: The number of nodes of their kind, classes or members.
         """
         turn = self._paths_sent % count
-        nodes = nodes >> turn << turn or nodes
+        nodes = nodes >> turn << turn or nodes  # those from `turn` on, or all if there are none
         return (nodes & -nodes).bit_length() - 1
 
     def _augment(self, path: list[_Node]) -> None:

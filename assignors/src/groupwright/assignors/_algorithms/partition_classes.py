@@ -130,13 +130,20 @@ def classify_partitions(
 
 
 class _RackClasses:
-    """Classes of rack sets that match the same members; class 0 matches all members."""
+    """Classes of rack sets that match the same members; class 0 matches all members.
+
+    Attributes:
+        count: The number of classes.
+        of_members: `(members,) int64`: the number of each member's rack.
+        matches: `(classes, racks + 1) bool`: whether a class matches the members of a rack.
+    """
 
     def __init__(self, group: Group, indexed: IndexedGroup) -> None:
         rack_of = {member.id: member.rack for member in group.members}
         names = sorted({rack for rack in rack_of.values() if rack is not None})
         numbers = {name: number for number, name in enumerate(names)}
         self._topics = [group.topics[name] for name in indexed.topics]
+        # Members without a rack have the number after the last; its column in `matches` is all true.
         self.of_members = np.array([numbers.get(rack_of[id_] or "", len(names)) for id_ in indexed.members])
         self._rack_classes = _rack_classes(frozenset(names), self._topics)
         self.count = max(self._rack_classes.values(), default=_ANY_RACK) + 1

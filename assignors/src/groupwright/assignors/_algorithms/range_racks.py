@@ -18,7 +18,7 @@ _Racks = frozenset[str]
 
 
 def rack_aware_index(group: Group, indexed: IndexedGroup) -> Iterator[tuple[list[int], SubscriberIndex]]:
-    """Yield the topics to which racks apply, as indexes, in sets with equal owners, and these owners.
+    """Yield lists of topics (indexes) to which racks apply, and the owners that all topics of a list share.
 
     A topic needs racks if its partitions are not all in the same racks, and some are in a subscriber's rack
     (Java's `needsRackAwareAssignment`). If any topic does, racks apply to it, and to all co-partitioned

@@ -156,7 +156,7 @@ class _TopicSpreader:
         starts = self._indexed.starts[topic[first_of_topic]].tolist()
         ends = self._indexed.starts[topic[first_of_topic] + 1].tolist()
         gaining = members.size
-        # Members that gain nothing, and UNASSIGNED (-1, the last element), have the index `gaining`.
+        # Members that gain nothing, and `UNASSIGNED` (-1, the last element), have the index `gaining`.
         index_of = np.full(self._classes.members + 1, gaining)
         index_of[members] = np.arange(gaining)
         # The member that gains the most comes first, then the first in order. A member that still gains units

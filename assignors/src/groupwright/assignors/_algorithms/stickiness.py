@@ -23,12 +23,13 @@ def best_flow(classes: PartitionClasses) -> Int64Array:
         classes, np.zeros(classes.members, np.int64), np.zeros(classes.sizes.size, np.int64)
     )
     if sticky_flow.fill():
-        return sticky_flow.flow  # all loads are the average, so there is one block, and nothing is more even
+        # All loads are the average, rounded up or down, so all members are one block (see `Balance`).
+        return sticky_flow.flow
     without_racks = classes.without_racks()
     balanced = balance(without_racks)
     if without_racks is classes and (classes.rack_match.all() and (balanced.flow >= classes.owned).all()):
-        return balanced.flow
-    if balanced.block_of.any():
+        return balanced.flow  # all racks match, and no owned partition moves
+    if balanced.block_of.any():  # otherwise all members are one block, and the flow so far is a valid start
         sticky_flow = _StickyFlow(classes, balanced.block_of, balanced.class_block[classes.subscriber_set])
     if not sticky_flow.fill():
         sticky_flow.solve()
@@ -38,9 +39,12 @@ def best_flow(classes: PartitionClasses) -> Int64Array:
 class _StickyFlow:
     """Starts from the owned partitions, and moves as few as the loads and racks require.
 
-    A class is assigned within its block only. All members of a block end with as many units as its largest
-    load: partitions, and at most one idle unit, of which there are exactly enough (the dummy supply of an
-    unbalanced transportation problem).
+    A unit is one partition of a class, or one dummy unit. Missing units are assigned to no member yet; excess
+    units are those above the largest load of the member's block.
+
+    A class is assigned within its block only (see `Balance`). All members of a block end with as many units
+    as its largest load: partitions, and at most one dummy unit. There are exactly enough dummy units, the
+    dummy supply of an unbalanced transportation problem.
 
     Initially each member has the partitions that it owns and whose racks it matches, at no cost. `fill` then
     assigns most of the missing and excess units to rack-matching members with room, for one move each; no
@@ -60,26 +64,30 @@ class _StickyFlow:
         self._allowed = class_block[classes.class_of_arc] == block_of[classes.member_of_arc]
         self._open = self._allowed & classes.rack_match
         self.flow = np.where(self._open, classes.owned, 0)
-        self._left = classes.sizes - classes.totals(self.flow)
+        self._left = classes.sizes - classes.totals(self.flow)  # the missing units of each class
         total = np.bincount(class_block, classes.sizes, int(block_of.max()) + 1).astype(np.int64)
         members = np.bincount(block_of)
         largest_load = -(-total // members)
         self._room = largest_load[block_of] - classes.loads(self.flow)
         self._had_room = self._room > 0
-        self._idle = self._assign_idle_units(members * largest_load - total)
+        self._dummies = self._assign_dummy_units(members * largest_load - total)
         self._total_room = int(self._room.clip(0).sum())
 
-    def _assign_idle_units(self, idle: Int64Array) -> Int64Array:
-        """Assign each block's idle units to the members with most room; return `(members,) int64` of 0, 1."""
+    def _assign_dummy_units(self, dummies: Int64Array) -> Int64Array:
+        """Assign each block's dummy units to the members with most room; return `(members,) int64` of 0, 1.
+
+        Args:
+            dummies: `(blocks,) int64`: the number of dummy units of each block.
+        """
         order = np.lexsort((-self._room, self._block_of))
-        firsts = np.searchsorted(self._block_of[order], np.arange(idle.size))
+        firsts = np.searchsorted(self._block_of[order], np.arange(dummies.size))
         rank = np.empty(order.size, np.int64)
         rank[order] = np.arange(order.size) - firsts[self._block_of[order]]
-        idles = (rank < idle[self._block_of]) & self._had_room
-        self._room -= idles
-        self._idle_left = idle - np.bincount(self._block_of, idles).astype(np.int64)
-        self._idle_potential = np.where(self._idle_left == 0, _MOVE, 0)
-        return idles.astype(np.int64)
+        gets_dummy = (rank < dummies[self._block_of]) & self._had_room
+        self._room -= gets_dummy
+        self._dummies_left = dummies - np.bincount(self._block_of, gets_dummy).astype(np.int64)
+        self._dummy_potential = np.where(self._dummies_left == 0, _MOVE, 0)
+        return gets_dummy.astype(np.int64)
 
     def fill(self) -> bool:
         """Move missing and excess units to members with room; return whether none are left.
@@ -90,7 +98,7 @@ class _StickyFlow:
         by_degree = np.argsort(degrees, kind="stable").tolist()
         shares = (-(-self._classes.sizes // degrees)).tolist()
         for times in (1, 2, 4, _UNLIMITED):
-            can_release = bool((self._room < 0).any() or self._idle_left.any())
+            can_release = bool((self._room < 0).any() or self._dummies_left.any())
             for partition_class in by_degree:
                 if self._total_room and (can_release or self._left[partition_class]):
                     self._fill_class(
@@ -106,7 +114,7 @@ class _StickyFlow:
         Args:
             partition_class: The class.
             limit: The number of units of the class that a member may have afterwards.
-            can_release: Whether members may have excess units, or idle units are left.
+            can_release: Whether members may have excess units, or dummy units are left.
         """
         arcs = slice(self._classes.starts[partition_class], self._classes.starts[partition_class + 1])
         members, flow = self._classes.member_of_arc[arcs], self.flow[arcs]
@@ -117,23 +125,23 @@ class _StickyFlow:
         supply = missing = int(self._left[partition_class])
         if can_release:
             excess = np.clip(-room, 0, flow)
-            # A member without room can exchange one of its partitions for an idle unit.
-            can_idle = np.flatnonzero((room == 0) & (flow > 0) & (self._idle[members] == 0))
-            can_idle = can_idle[: self._idle_left[self._class_block[partition_class]]]
-            supply += int(excess.sum()) + can_idle.size
+            # A member without room can exchange one of its partitions for a dummy unit.
+            can_take_dummy = np.flatnonzero((room == 0) & (flow > 0) & (self._dummies[members] == 0))
+            can_take_dummy = can_take_dummy[: self._dummies_left[self._class_block[partition_class]]]
+            supply += int(excess.sum()) + can_take_dummy.size
         if not supply:
             return
         room = room[takers]
         gained = water_fill(-room, min(supply, int(room.sum())))
         gained = np.minimum(gained, np.maximum(0, limit - flow[takers]))
         units = int(gained.sum())
-        if units > missing:
+        if units > missing:  # only if `can_release`
             released = _from_first(excess, units - missing)
-            idled = can_idle[: units - missing - int(released.sum())]
+            exchanged = can_take_dummy[: units - missing - int(released.sum())]
             self._room[members] += released
-            self._idle[members[idled]] = 1
-            self._idle_left[self._class_block[partition_class]] -= idled.size
-            released[idled] = 1
+            self._dummies[members[exchanged]] = 1
+            self._dummies_left[self._class_block[partition_class]] -= exchanged.size
+            released[exchanged] = 1
             flow -= released
         self._left[partition_class] -= min(units, missing)
         self._room[members[takers]] -= gained
@@ -173,25 +181,31 @@ class _StickyFlow:
         """Move the remaining units on the cheapest paths, which may lead through several members."""
         classes = self._classes
         arcs = np.flatnonzero(self._allowed)
-        idle_members = np.argsort(self._block_of, kind="stable")
-        never = np.zeros(idle_members.size, np.bool_)
-        # The idle units of a block are one more class. Each member owns one, since it costs no move.
+        by_block = np.argsort(self._block_of, kind="stable")
+        never = np.zeros(by_block.size, np.bool_)
+        # The dummy units of a block are one more class. Each member owns one, since it costs no move, and its
+        # arc is not open, so it has one at most.
+        #
+        # At these potentials no step has a negative reduced cost, so the flow so far is optimal: only members
+        # that had room (`_MOVE`) have units beyond the owned ones, all with matching racks, and only the
+        # others (0) lack owned units with matching racks. Where dummy units were left over at first (0), all
+        # members that had room have one; elsewhere (`_MOVE`), only such members do.
         flow_network = MinCostFlow(
             Arcs(
                 class_of_arc=np.concatenate(
-                    [classes.class_of_arc[arcs], classes.sizes.size + self._block_of[idle_members]]
+                    [classes.class_of_arc[arcs], classes.sizes.size + self._block_of[by_block]]
                 ),
-                member_of_arc=np.concatenate([classes.member_of_arc[arcs], idle_members]),
-                flow=np.concatenate([self.flow[arcs], self._idle[idle_members]]),
-                owned=np.concatenate([classes.owned[arcs], np.ones_like(idle_members)]),
+                member_of_arc=np.concatenate([classes.member_of_arc[arcs], by_block]),
+                flow=np.concatenate([self.flow[arcs], self._dummies[by_block]]),
+                owned=np.concatenate([classes.owned[arcs], np.ones_like(by_block)]),
                 rack_mismatch=np.concatenate([~classes.rack_match[arcs], never]),
                 open=np.concatenate([np.ones(arcs.size, np.bool_), never]),
             ),
-            left=np.concatenate([self._left, self._idle_left]),
+            left=np.concatenate([self._left, self._dummies_left]),
             excess=-self._room,
             move_cost=_MOVE,
             rack_mismatch_cost=int(classes.sizes.sum()) * _MOVE + 1,
-            class_potential=np.concatenate([np.zeros_like(classes.sizes), self._idle_potential]),
+            class_potential=np.concatenate([np.zeros_like(classes.sizes), self._dummy_potential]),
             member_potential=self._had_room * _MOVE,
             sink_potential=_MOVE,
         )

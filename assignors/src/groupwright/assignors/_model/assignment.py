@@ -1,6 +1,7 @@
 """Assignment of partitions to members, stored as columns of numbers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from reprlib import repr as brief
 
 import numpy as np
@@ -29,14 +30,14 @@ class Assignment(Mapping[str, PartitionsByTopic]):
     """Partitions by member and topic: `assignment["c-1"]["orders"]` are those of `orders` assigned to `c-1`.
 
     A read-only mapping with an entry for every member, even one without partitions. No partition is in it
-    twice. It equals every mapping with the same content, such as a plain dict of dicts of lists.
+    twice. It equals every mapping with the same content, such as a dict of dicts of lists.
 
     A million partitions take three arrays, not a million objects. A run is the partitions of one topic that
     one member is assigned; runs are sorted by member, then by topic.
 
     Attributes:
-        members: The members' ids. All names here are sorted as Java sorts strings.
-        topics: The topics of which any partition is assigned.
+        members: The members' ids, in Kafka's order (see `order.utf16_order`).
+        topics: The topics of which any partition is assigned, in Kafka's order.
         member_starts: `(members + 1,) int64`: the runs of member `i` are `member_starts[i]` to
             `member_starts[i + 1]`.
         run_topics: `(runs,) int32`: the topic of each run, as an index into `topics`.
@@ -46,7 +47,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
     """
 
     __slots__ = (
-        "_numbers",
+        "_index_by_member",
         "member_starts",
         "members",
         "partitions",
@@ -61,7 +62,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
     run_topics: Int32Array
     run_starts: Offsets
     partitions: PartitionArray
-    _numbers: dict[str, int]
+    _index_by_member: dict[str, int]
 
     def __init__(self, plan: Mapping[str, Mapping[str, Iterable[int]]], members: Iterable[str] = ()) -> None:
         """Create an assignment from any mapping.
@@ -144,7 +145,8 @@ class Assignment(Mapping[str, PartitionsByTopic]):
         ids = sorted_names(members)
         index_of_id = {member: index for index, member in enumerate(ids)}
         if len(index_of_id) != len(ids):
-            raise InvalidInputError("members are repeated")
+            repeated = next(one for one, other in pairwise(ids) if one == other)
+            raise InvalidInputError(f"members are repeated, such as {repeated!r}: pass each id once")
         if owner.size and not UNASSIGNED <= owner.min() <= owner.max() < len(ids):
             invalid = int(np.flatnonzero((owner < UNASSIGNED) | (owner >= len(ids)))[0])
             topic = np.searchsorted(starts, invalid, side="right") - 1
@@ -195,7 +197,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
         self.run_topics = (np.cumsum(used) - 1)[topic[run_firsts]].astype(np.int32)
         self.run_starts = np.append(run_firsts, owner.size).astype(np.int64)
         self.partitions = partition
-        self._numbers = {member: number for number, member in enumerate(members)}
+        self._index_by_member = {member: number for number, member in enumerate(members)}
         for column in (self.member_starts, self.run_topics, self.run_starts, self.partitions):
             column.flags.writeable = False
 
@@ -206,7 +208,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
 
     def __getitem__(self, member: str) -> PartitionsByTopic:
         """Return the partitions assigned to the member."""
-        number = self._numbers[member]
+        number = self._index_by_member[member]
         first, end = self.member_starts[number], self.member_starts[number + 1]
         starts = self.run_starts[first : end + 1]
         return PartitionsByTopic.from_numbers(
@@ -218,7 +220,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
 
     def __contains__(self, member: object) -> bool:
         """Return whether the assignment has an entry for the member."""
-        return member in self._numbers
+        return member in self._index_by_member
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the members' ids, in order."""
@@ -262,7 +264,7 @@ def _maps_to_mappings(plan: object) -> bool:
 def _owner_column(topic: str, owners: Sequence[int] | IntegerArray) -> Int64Array:
     column = np.asarray(owners) if len(owners) else np.empty(0, np.int32)
     if column.ndim != 1 or column.dtype.kind not in "iu":
-        raise InvalidInputError(f"the owners of {topic!r} must be numbers of members, not {brief(owners)}")
+        raise InvalidInputError(f"the owners of {topic!r} must be indexes of members, not {brief(owners)}")
     return column.astype(np.int64, copy=False)
 
 

@@ -42,15 +42,19 @@ class Assignor(ABC):
             the leader runs its own. Kafka's are `range`, `roundrobin`, `sticky` and `cooperative-sticky`.
         protocols: The rebalance protocols that the assignor supports. An assignor that supports COOPERATIVE
             must not assign a partition to a member while another member owns it.
-        weights: Where the leader finds the topics' weights before it calls `assign`; None for nowhere.
+        weights: The source of the topics' weights, which the leader asks before it calls `assign`, or None.
         processing_times: Seconds per message of the member's partitions, by topic. The consumer sets it
             before it calls `user_data`, if `weights` needs it.
+        rebalance_protocol: The protocol by which the member rebalances: the highest that all its assignors
+            support. The consumer and `simulate` set it before they call `user_data`; None if it is unknown,
+            or if the assignor's attributes cannot be set, as in a frozen dataclass.
     """
 
     name: str
     protocols: frozenset[RebalanceProtocol] = frozenset({RebalanceProtocol.EAGER})
     weights: "WeightSource | None" = None
     processing_times: Mapping[str, Mapping[int, float]] = MappingProxyType({})
+    rebalance_protocol: RebalanceProtocol | None = None
 
     @abstractmethod
     def assign(self, group: "Group") -> "Assignment | Plan":

@@ -12,7 +12,7 @@ from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByT
 class PartitionColumns:
     """Lists of partitions by topic, one list per member, concatenated.
 
-    A run is the partitions of one topic in one list.
+    A list is one `PartitionsByTopic`. A run is the partitions of one topic in one list.
 
     Attributes:
         names: Names in Kafka's order, including those of all topics here.
@@ -44,26 +44,30 @@ class PartitionColumns:
 
     @classmethod
     def of(cls, lists: Sequence[PartitionsByTopic]) -> "PartitionColumns":
-        """Return these lists in columns. A list that is part of other columns is copied as arrays."""
+        """Return these lists in columns.
+
+        A list that is in columns already is copied as a slice of them. The other lists that are not empty
+        become further columns. All columns are concatenated, and the lists taken from them in order.
+        """
         origins = [listed.source for listed in lists]
         sources = {id(origin[0]): origin[0] for origin in origins if origin is not None}
         not_in_columns = [
             listed for listed, origin in zip(lists, origins, strict=True) if origin is None and listed
         ]
         if not_in_columns or not sources:
-            sources[0] = _in_columns(not_in_columns)
+            sources[0] = _in_columns(not_in_columns)  # no object has the id 0
         sizes = [source.list_starts.size - 1 for source in sources.values()]
         first_of = dict(zip(sources, (np.cumsum(sizes) - sizes).tolist(), strict=True))
-        empty_list, next_other = sum(sizes), sum(sizes) - len(not_in_columns)
+        empty_list, next_new = sum(sizes), sum(sizes) - len(not_in_columns)
         indexes = []
         for listed, origin in zip(lists, origins, strict=True):
             if origin is not None:
                 indexes.append(first_of[id(origin[0])] + origin[1])
             elif listed:
-                indexes.append(next_other)
-                next_other += 1
+                indexes.append(next_new)
+                next_new += 1
             else:
-                indexes.append(empty_list)
+                indexes.append(empty_list)  # see `take`
         return cls.concatenated(list(sources.values())).take(np.array(indexes, np.int64))
 
     @classmethod
@@ -99,19 +103,19 @@ class PartitionColumns:
         """`(partitions,) int64`: the index of the list of each partition."""
         return np.repeat(np.arange(len(self)), self.counts)
 
-    def take(self, places: Int64Array) -> "PartitionColumns":
+    def take(self, indexes: Int64Array) -> "PartitionColumns":
         """Return the lists with these indexes; the index after the last is an empty list."""
-        if np.array_equal(places, np.arange(len(self))):
+        if np.array_equal(indexes, np.arange(len(self))):
             return self
         starts = np.append(self.list_starts, self.list_starts[-1])
-        runs, list_starts = _gathered(starts, places)
-        rows, run_starts = _gathered(self.run_starts, runs)
+        runs, list_starts = _gathered(starts, indexes)
+        elements, run_starts = _gathered(self.run_starts, runs)
         return PartitionColumns(
-            self.names, list_starts, self.run_topics[runs], run_starts, self.partitions[rows]
+            self.names, list_starts, self.run_topics[runs], run_starts, self.partitions[elements]
         )
 
     def keys(self, topics: Sequence[str]) -> Int64Array:
-        """Return a sort key for each partition of these topics that is not negative.
+        """Return a sort key for each partition of these topics. Negative partition numbers are left out.
 
         Returns:
             `(partitions,) int64`: 2³² times the topic's index in `topics`, plus the partition, in the order
@@ -129,11 +133,11 @@ class PartitionColumns:
         """Return the lists as separate objects, whose arrays are sliced on first use."""
         if not self.run_topics.size:
             return [NO_PARTITIONS] * len(self)
-        return [PartitionsByTopic.from_columns(self, place) for place in range(len(self))]
+        return [PartitionsByTopic.from_columns(self, index) for index in range(len(self))]
 
-    def row(self, place: int) -> tuple[tuple[str, ...], TopicNumbers, Offsets, PartitionArray]:
+    def arrays_of(self, index: int) -> tuple[tuple[str, ...], TopicNumbers, Offsets, PartitionArray]:
         """Return the arguments of `PartitionsByTopic.from_numbers` for the list with this index."""
-        first, end = self.list_starts[place], self.list_starts[place + 1]
+        first, end = self.list_starts[index], self.list_starts[index + 1]
         starts = self.run_starts[first : end + 1]
         return (
             self.names,
@@ -150,8 +154,11 @@ def partitions_of_keys(topics: Sequence[str], keys: Int64Array) -> PartitionsByT
         topics: The topics that `PartitionColumns.keys` was called with.
         keys: The keys, ascending.
     """
-    indexes, starts = np.unique(keys >> 32, return_index=True)  # few of many topics, often
-    by_topic = np.split((keys & 0xFFFFFFFF).astype(np.int32), starts[1:])
+    # Only the topics that occur are looped over: often they are few of many.
+    indexes, starts = np.unique(keys >> 32, return_index=True)
+    by_topic = np.split(
+        (keys & 0xFFFFFFFF).astype(np.int32), starts[1:]
+    )  # one empty part if there are no keys
     return PartitionsByTopic({topics[index]: each for index, each in zip(indexes, by_topic, strict=False)})
 
 
@@ -190,13 +197,13 @@ def _starts(sizes: Sequence[Int64Array]) -> Offsets:
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
 
 
-def _gathered(starts: Offsets, places: Int64Array) -> tuple[Int64Array, Offsets]:
+def _gathered(starts: Offsets, chosen: Int64Array) -> tuple[Int64Array, Offsets]:
     """Return the indexes of all elements of these slices, concatenated, and the new slices' offsets.
 
     Args:
         starts: The offsets of all slices.
-        places: `(chosen,) int64`: the indexes of the chosen slices.
+        chosen: `(chosen,) int64`: the indexes of the chosen slices.
     """
-    sizes = np.diff(starts)[places]
+    sizes = np.diff(starts)[chosen]
     new_starts = _starts([sizes])
-    return np.repeat(starts[places] - new_starts[:-1], sizes) + np.arange(new_starts[-1]), new_starts
+    return np.repeat(starts[chosen] - new_starts[:-1], sizes) + np.arange(new_starts[-1]), new_starts

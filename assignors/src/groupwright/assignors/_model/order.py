@@ -1,4 +1,4 @@
-"""Kafka's order of members and names: Java's string order, which differs from Python's outside ASCII."""
+"""Kafka's order of members and names: Java's string order, which can differ from Python's outside ASCII."""
 
 from collections.abc import Collection, Iterable
 from operator import attrgetter, lt

@@ -35,8 +35,9 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         partitions: `(partitions,) int32`: the partitions of all topics, concatenated.
         starts: `(topics + 1,) int64`: the partitions of `names[numbers[i]]` are
             `partitions[starts[i]:starts[i + 1]]`.
-        source: The columns that hold this list, and its index in them; None if it was not made from columns.
-        ints: The partitions as tuples, by topic in Kafka's order; None if it was not made from integers.
+        source: The columns that hold these partitions, and the index of their list; None if they were not
+            made by `from_columns`.
+        ints: The partitions as tuples, by topic in Kafka's order; None if they were not made by `of_ints`.
     """
 
     __slots__ = ("_index_by_topic", "_topics", "ints", "names", "numbers", "partitions", "source", "starts")
@@ -91,10 +92,10 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return made
 
     @classmethod
-    def from_columns(cls, lists: "PartitionColumns", place: int) -> "PartitionsByTopic":
-        """Return one list of the columns. Its arrays are sliced on first use."""
+    def from_columns(cls, columns: "PartitionColumns", index: int) -> "PartitionsByTopic":
+        """Return the partitions of one list of the columns. Its arrays are sliced on first use."""
         made = cls.__new__(cls)
-        made.source = lists, place
+        made.source = columns, index
         made.ints = None
         return made
 
@@ -124,8 +125,8 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         if name not in _LAZY:
             raise AttributeError(name)
         if self.source is not None:
-            lists, place = self.source
-            self._set(*lists.row(place))
+            columns, index = self.source
+            self._set(*columns.arrays_of(index))
         elif self.ints is not None:
             self._set_ints(self.ints)
         else:
@@ -133,7 +134,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return getattr(self, name)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle this list alone, without the columns that it is part of."""
+        """Pickle these partitions alone, without the columns that they are part of."""
         return PartitionsByTopic.from_numbers, (self.names, self.numbers, self.starts, self.partitions)
 
     def _set(

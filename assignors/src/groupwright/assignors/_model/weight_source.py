@@ -33,7 +33,7 @@ class GroupMeasurements(Protocol):
         """Return the committed offsets of the group; unknown where there is none."""
 
     def processing_times(self) -> ByPartition:
-        """Return the seconds per message that members told when they joined, times their capacities."""
+        """Return the seconds per message that members sent when they joined, times their capacities."""
 
 
 class WeightSource(ABC):
@@ -48,7 +48,7 @@ class WeightSource(ABC):
         Throughput(window=300.0) + 0.5 * Lag(horizon=600.0)
 
     Attributes:
-        needs_processing_times: Whether members measure processing times, and tell them to the leader.
+        needs_processing_times: Whether members measure processing times, and send them to the leader.
     """
 
     needs_processing_times: bool = False

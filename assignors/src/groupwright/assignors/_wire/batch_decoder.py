@@ -31,7 +31,7 @@ _COUNT_BYTES = 4
 """Size of the count that a list begins with."""
 
 _PADDING = 2**16 + 16
-"""Zeros after all lists, so that the count after a name is in the buffer for any claimed length."""
+"""Zeros after all lists, so that the count after a name is in the buffer, whatever length the name claims."""
 
 _ELEMENTS_PER_STEP = 25
 """Locating the next element of many lists at once costs about as much as 25 elements one by one."""
@@ -146,7 +146,11 @@ class BatchReader:
         return np.where(where, numbers, default)
 
     def _parts(self, members: Int64Array) -> Iterator[Int64Array]:
-        """Split the members into parts, so that the arrays computed for a part have a bounded size."""
+        """Split the members into parts, so that the arrays computed for a part have a bounded size.
+
+        A part ends with the member that exceeds `_MAX_ELEMENTS`, by the bytes that it has left and the
+        elements that it claims.
+        """
         remaining = (self.ends - self.at)[members]
         claimed = unaligned_view(self._buffer, ">u4")[self.at[members]]
         sizes = np.cumsum(remaining // 16 + np.minimum(claimed, remaining // _MIN_STRING_BYTES))
@@ -297,7 +301,7 @@ class _ListOffsets:
     def locate(self) -> tuple[Int64Array, Int64Array]:
         """Return `(elements,) int64` twice: the list, and the position, of every element.
 
-        The elements after one that claims too many bytes may be anywhere in the buffer.
+        The elements after one that claims too many bytes may be anywhere in the buffer: see `check`.
         """
         list_of = np.repeat(np.arange(self._counts.size), self._counts)
         found = np.empty(list_of.size, np.int64)

@@ -200,7 +200,7 @@ def _pack_assignments(
     counts, lists = np.diff(run_starts), np.diff(list_starts)
     sizes = name_sizes[run_topics] + 4 + 4 * counts
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    frame = len(head) + 4 + len(tail)
+    frame = len(head) + 4 + len(tail)  # the bytes of an array that are not runs; 4 are its count
     bounds = ends[list_starts] + frame * np.arange(list_starts.size)
     starts = ends[:-1] + np.repeat(frame * np.arange(lists.size) + len(head) + 4, lists)
     packed = np.empty(bounds[-1], np.uint8)

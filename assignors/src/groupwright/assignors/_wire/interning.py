@@ -21,7 +21,6 @@ NOT_INTERNED = -1
 MAX_NAME_BYTES = 256
 """Longest name that is interned, in bytes. Topic names have at most 249."""
 
-
 _WORD = 8
 _CHUNK = 2**14  # names at a time, so that the intermediate arrays stay in the processor's cache
 _FIRST_CHUNK = 2**10  # most names occur early, and a new name takes longer
@@ -36,19 +35,19 @@ class InternedNames(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can 
 
     Attributes:
         table: The distinct names.
-        places: `(names,) int32`: the index of each name in the table.
+        indexes: `(names,) int32`: the index of each name in the table.
     """
 
     table: tuple[str, ...]
-    places: TopicNumbers
+    indexes: TopicNumbers
 
     @classmethod
-    def of(cls, names: Iterable[str], table: tuple[str, ...], places: TopicNumbers) -> "InternedNames":
+    def of(cls, names: Iterable[str], table: tuple[str, ...], indexes: TopicNumbers) -> "InternedNames":
         """Return the list of these names, which have these indexes in the table."""
-        made = cls(names)
-        made.table = table
-        made.places = places
-        return made
+        interned = cls(names)
+        interned.table = table
+        interned.indexes = indexes
+        return interned
 
 
 def topic_indexes(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> Iterator[IntegerArray]:
@@ -65,7 +64,7 @@ def topic_indexes(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> It
             continue
         if id(listed.table) not in tables:
             tables[id(listed.table)] = numbers_of(listed.table)
-        yield tables[id(listed.table)][listed.places]
+        yield tables[id(listed.table)][listed.indexes]
 
 
 def read_names(
@@ -74,7 +73,7 @@ def read_names(
     """Intern names of at most `MAX_NAME_BYTES` bytes.
 
     Args:
-        buffer: The bytes of the names, and at least `MAX_NAME_BYTES` more.
+        buffer: The bytes of the names, and at least 7 more, since names are read in words of 8 bytes.
         at: `(names,) int64`: the position of each name.
         sizes: `(names,) int64`: the size of each name in bytes.
         known: Names decoded so far, by their bytes; new ones are added.
@@ -102,7 +101,7 @@ class _NameReader:
         """Start without names.
 
         Args:
-            buffer: The bytes of the names, and at least `MAX_NAME_BYTES` more.
+            buffer: The bytes of the names, and at least 7 more (see `_word`).
             known: Strings decoded so far, by their bytes; new ones are added.
             bits: The number of leading bits of a hash that the first look-up uses.
         """
@@ -118,7 +117,7 @@ class _NameReader:
         self._prefix_shift = np.uint64(64 - bits)
 
     def read(self, at: Int64Array, sizes: Int64Array) -> Int64Array:
-        """Return the numbers of names; 0 for those that are not UTF-8."""
+        """Return the numbers of names; 0 for those that are not UTF-8 or whose hash collides."""
         words = self._read_words(at, sizes)
         hashes = _hashes(sizes, words)
         numbers: Int64Array = self._by_prefix[hashes >> self._prefix_shift]
@@ -138,9 +137,8 @@ class _NameReader:
     def _equal(self, numbers: Int64Array, sizes: Int64Array, words: list[UInt64Array]) -> BoolArray:
         """Return `(names,) bool`: whether each name equals the known name with its number."""
         equal: BoolArray = self._sizes[numbers] == sizes
-        for known, word in zip(
-            self._words, words, strict=False
-        ):  # names of equal size have equally many words
+        # Names of equal size have equally many words.
+        for known, word in zip(self._words, words, strict=False):
             equal &= known[numbers] == word
         return equal
 
@@ -196,7 +194,10 @@ class _NameReader:
         return words
 
     def _word(self, at: Int64Array, sizes: Int64Array, offset: int) -> UInt64Array:
-        """Return 8 bytes of each name: from an offset on, or its last 8, or the whole name before zeros.
+        """Return 8 bytes of each name: those at an offset, or its last 8 if fewer follow.
+
+        The last 8 may overlap the word before; equal sizes keep the comparison exact. A name of fewer than 8
+        bytes is shifted to the high-order bytes, which drops the up to 7 bytes after its end.
 
         Args:
             at: The positions of the names.

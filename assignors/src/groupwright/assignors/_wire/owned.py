@@ -11,6 +11,7 @@ from groupwright.assignors._model.group import NO_GENERATION, Group
 from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors._wire import primitives
 from groupwright.assignors._wire.batch_decoder import BatchReader
+from groupwright.assignors._wire.load_data import previous_assignment_data
 from groupwright.assignors._wire.user_data import Owned
 from groupwright.assignors.errors import MalformedBytesError
 
@@ -44,11 +45,18 @@ class OwnedColumns(NamedTuple):
         return cls.of([Owned(members[id_].owned, members[id_].generation) for id_ in ids])
 
 
-def decode_previous_assignment(user_data: bytes | None) -> PartitionsByTopic:
-    """Decode the partitions in the user data of a member of `sticky`: those that it owned before it joined.
+def decode_previous_assignment(user_data: bytes | None, assignor: str = "sticky") -> PartitionsByTopic:
+    """Decode the partitions in the user data of an eager member: those that it owned before it joined.
 
     As in Java, user data that cannot be decoded holds none.
+
+    Args:
+        user_data: The user data.
+        assignor: The name of the assignor that it is for: `sticky`, `load-aware`, or `co-partitioned-sticky`,
+            whose user data is that of `load-aware` with `by_load`, and none without.
     """
+    if assignor in {"load-aware", "co-partitioned-sticky"}:
+        user_data = previous_assignment_data(user_data)
     return decode_owned([user_data]).partitions.split()[0]
 
 

@@ -1,4 +1,4 @@
-"""Processing times that members told their leader: the last field of `load-aware`'s user data.
+"""Processing times that members sent their leader: the last field of `load-aware`'s user data.
 
 The data is untrusted. What cannot be decoded, negative numbers and NaN are unknown.
 """
@@ -16,12 +16,12 @@ from groupwright.assignors.errors import MalformedBytesError
 _PAIR = np.dtype([("partition", ">i4"), ("milliseconds", ">f2")])
 
 
-def told_processing_times(
+def sent_processing_times(
     members: Iterable[Member], topics: Mapping[str, Topic]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the seconds per message that members told, times their capacities; NaN where nobody did.
+    """Return the seconds per message that members sent, times their capacities; NaN where nobody did.
 
-    Two members usually tell nothing about the same partition. If they do, this is the average.
+    Two members usually send nothing about the same partition. If they do, this is the average.
 
     Args:
         members: The members.
@@ -30,7 +30,7 @@ def told_processing_times(
     sums = {name: np.zeros(topic.partitions) for name, topic in topics.items()}
     counts = {name: np.zeros(topic.partitions) for name, topic in topics.items()}
     for member in members:
-        for name, pairs, capacity in _told(member.user_data):
+        for name, pairs, capacity in _sent_times(member.user_data):
             if name in topics:
                 numbers = pairs["partition"].astype(np.int64)
                 seconds = pairs["milliseconds"].astype(np.float64) / 1000 * capacity
@@ -44,12 +44,12 @@ def told_processing_times(
     }
 
 
-def tells_processing_times(member: Member) -> bool:
-    """Return whether a member tells the processing time of any partition."""
-    return any(pairs.size for _, pairs, _ in _told(member.user_data))
+def sends_processing_times(member: Member) -> bool:
+    """Return whether a member sends the processing time of any partition."""
+    return any(pairs.size for _, pairs, _ in _sent_times(member.user_data))
 
 
-def _told(data: bytes | None) -> Iterator[tuple[str, npt.NDArray[np.void], float]]:
+def _sent_times(data: bytes | None) -> Iterator[tuple[str, npt.NDArray[np.void], float]]:
     """Yield topics with their pairs, and the capacity of the member."""
     reader = primitives.Reader(data or b"", "user data")
     try:

@@ -1,4 +1,4 @@
-"""Requests to a cluster, as the commands need them."""
+"""Client of a cluster: the requests of the commands."""
 
 import time
 from collections import defaultdict
@@ -31,7 +31,7 @@ from groupwright.cli._cluster.requests import (
     topic_metadata,
     words,
 )
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.consumer import ConfigurationError
 from groupwright.consumer.cluster import Broker, ClusterConnection, ClusterConnectionError
 
@@ -45,7 +45,7 @@ _RETRIABLE = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
-_BROKER = 4  # DescribeConfigs' type of resources
+_BROKER = 4  # ConfigResource.Type.BROKER
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 _COORDINATOR_ATTEMPTS = 10
 _COORDINATOR_BACKOFF = 0.3  # seconds
@@ -54,7 +54,7 @@ _GROUPS_A_REQUEST = 200
 
 
 class Cluster:
-    """A cluster, whose brokers are asked. Use it as a context manager; any thread may use it.
+    """Client of a cluster. Use it as a context manager; any thread may use it.
 
     Methods raise `CommandError`, with a message for the user and the command's exit status.
     """
@@ -97,7 +97,7 @@ class Cluster:
         return self._brokers
 
     def broker_settings(self, broker: int) -> dict[str, str]:
-        """Return the settings of a broker, but for its secrets."""
+        """Return the settings of a broker, without secrets."""
         resource = kafka.DescribeConfigsRequest.DescribeConfigsResource
         request = kafka.DescribeConfigsRequest(
             resources=[resource(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)]
@@ -110,7 +110,8 @@ class Cluster:
             raise forbidden(f"the settings of broker {broker}", row.error_code)
         if row.error_code:
             raise CommandError(
-                f"broker {broker} does not tell its settings: {words(row.error_code)}", ExitStatus.INCOMPLETE
+                f"broker {broker} does not return its settings: {words(row.error_code)}",
+                ExitStatus.INCOMPLETE,
             )
         return {each.name: each.value for each in row.configs if each.value is not None}
 
@@ -122,16 +123,24 @@ class Cluster:
         """
         if names is not None and not names:
             return {}
+        response = self._metadata(names)
+        racks = {row.node_id: row.rack for row in response.brokers if row.rack}
+        return {row.name: topic_metadata(row, racks) for row in response.topics if not row.error_code}
+
+    def forbidden_topics(self, names: Collection[str]) -> frozenset[str]:
+        """Return the topics among these that this client may not see, whether they exist or not."""
+        rows = self._metadata(names).topics if names else ()
+        return frozenset(row.name for row in rows if row.error_code in FORBIDDEN)
+
+    def _metadata(self, names: Collection[str] | None) -> Any:
         topic = kafka.MetadataRequest.MetadataRequestTopic
-        response = self._send(
+        return self._send(
             kafka.MetadataRequest(
                 topics=None if names is None else [topic(name=name) for name in sorted(names)],
                 allow_auto_topic_creation=False,
                 max_version=12,
             )
         )
-        racks = {row.node_id: row.rack for row in response.brokers if row.rack}
-        return {row.name: topic_metadata(row, racks) for row in response.topics if not row.error_code}
 
     # --- Groups -------------------------------------------------------------------------------------
 
@@ -161,7 +170,7 @@ class Cluster:
     def describe(self, ids: Collection[str], *, skip_forbidden: bool = False) -> dict[str, DescribedGroup]:
         """Describe groups of any type, each as its coordinator knows it; those that do not exist are `Dead`.
 
-        Each group is asked for by its type, of which brokers that do not know it tell nothing: first the
+        Each group is asked for by its type, of which brokers that do not know it return nothing: first the
         classic groups, then the others (as Kafka's own tools do it, in the other order).
 
         Args:
@@ -170,9 +179,9 @@ class Cluster:
         """
         described: dict[str, DescribedGroup] = {}
         for number, (request, read) in enumerate(DESCRIPTIONS):
-            left = [id_ for id_ in ids if id_ not in described or not described[id_].exists]
+            remaining = [id_ for id_ in ids if id_ not in described or not described[id_].exists]
             try:
-                rows = self._ask_coordinators(left, request, lambda response: response.groups)
+                rows = self._send_to_coordinators(remaining, request, lambda response: response.groups)
             except ClusterConnectionError as error:
                 if number and error.is_refused:
                     break  # the broker is too old for groups of this type
@@ -189,7 +198,8 @@ class Cluster:
     def committed(self, ids: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
         """Return the committed offsets of groups; no partitions of a group that has none.
 
-        Offsets that an open transaction may still change are those before it.
+        While a transaction with a commit is open, this is the offset committed before it: OffsetFetch
+        is sent without `require_stable`.
         """
         group = kafka.OffsetFetchRequest.OffsetFetchRequestGroup
 
@@ -198,7 +208,7 @@ class Cluster:
                 groups=[group(group_id=id_, topics=None) for id_ in some], min_version=8, max_version=8
             )
 
-        rows = self._ask(ids, request, lambda response: response.groups)
+        rows = self._send_about_groups(ids, request, lambda response: response.groups)
         return {
             id_: {
                 (topic.name, row.partition_index): CommittedOffset(
@@ -206,20 +216,20 @@ class Cluster:
                     None if row.committed_leader_epoch < 0 else row.committed_leader_epoch,
                     row.metadata or "",
                 )
-                for topic in answer.topics or ()
+                for topic in found.topics or ()
                 for row in topic.partitions
                 if not row.error_code and row.committed_offset >= 0
             }
-            for id_, (answer, _) in rows.items()
+            for id_, (found, _) in rows.items()
         }
 
     def share_offsets(self, ids: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
         """Return the start offsets of share groups: all messages before them are processed (KIP-932).
 
-        Brokers that do not know the request tell none.
+        Brokers that do not know the request return none.
         """
         try:
-            rows = self._ask_coordinators(ids, describe_share_offsets, lambda response: response.groups)
+            rows = self._send_to_coordinators(ids, describe_share_offsets, lambda response: response.groups)
         except ClusterConnectionError as error:
             if error.is_refused:
                 return {id_: {} for id_ in ids}
@@ -227,18 +237,18 @@ class Cluster:
         return {
             id_: {
                 (topic.topic_name, row.partition_index): CommittedOffset(row.start_offset)
-                for topic in answer.topics or ()
+                for topic in found.topics or ()
                 for row in topic.partitions
                 if not row.error_code and row.start_offset >= 0
             }
-            for id_, (answer, _) in rows.items()
+            for id_, (found, _) in rows.items()
         }
 
     def commit(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, str | None]:
         """Commit offsets of a group that has no members; return the error of each partition, or None."""
-        return self._by_partition(group, offset_commit(group, offsets))
+        return self._errors_by_partition(group, offset_commit(group, offsets))
 
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
@@ -247,7 +257,7 @@ class Cluster:
 
         The broker refuses a partition of a topic that the group's members subscribe to.
         """
-        return self._by_partition(group, offset_delete(group, partitions))
+        return self._errors_by_partition(group, offset_delete(group, partitions))
 
     # --- Offsets of logs ----------------------------------------------------------------------------
 
@@ -327,16 +337,19 @@ class Cluster:
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
 
-    def _by_partition(self, group: str, request: Any) -> dict[TopicPartition, str | None]:
-        rows = self._ask([group], lambda _: request, lambda response: [WithGroup(group, response)])
-        answer = rows[group][0].response
-        if code := getattr(answer, "error_code", 0):
+    def _errors_by_partition(self, group: str, request: Any) -> dict[TopicPartition, str | None]:
+        """Send a request about a group's offsets; return the error of each partition, or None."""
+        rows = self._send_about_groups(
+            [group], lambda _: request, lambda response: [WithGroup(group, response)]
+        )
+        response = rows[group][0].response
+        if code := getattr(response, "error_code", 0):
             if code in FORBIDDEN:
                 raise forbidden(f"the group {group!r}", code)
             raise CommandError(f"the group {group!r}: {words(code)}", ExitStatus.REFUSED)
         codes = {
             (topic.name, row.partition_index): row.error_code
-            for topic in answer.topics
+            for topic in response.topics
             for row in topic.partitions
         }
         if codes and all(code in FORBIDDEN for code in codes.values()):
@@ -346,18 +359,18 @@ class Cluster:
             raise forbidden(f"the topics {topics}" if of_topic else f"the group {group!r}", code)
         return {key: words(code) if code else None for key, code in codes.items()}
 
-    def _ask(
+    def _send_about_groups(
         self, ids: Collection[str], request: Callable[[list[str]], Any], rows: Callable[[Any], Iterable[Any]]
     ) -> dict[str, tuple[Any, Broker]]:
         try:
-            return self._ask_coordinators(ids, request, rows)
+            return self._send_to_coordinators(ids, request, rows)
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
 
-    def _ask_coordinators(
+    def _send_to_coordinators(
         self, ids: Collection[str], request: Callable[[list[str]], Any], rows: Callable[[Any], Iterable[Any]]
     ) -> dict[str, tuple[Any, Broker]]:
-        """Send requests about groups to their coordinators, and again while these move or load.
+        """Send requests about groups to their coordinators, and again while these move or load the groups.
 
         Args:
             ids: The groups.
@@ -368,13 +381,13 @@ class Cluster:
         Returns:
             By group, the row and the coordinator.
         """
-        answers: dict[str, tuple[Any, Broker]] = {}
-        left = list(ids)
+        found: dict[str, tuple[Any, Broker]] = {}
+        remaining = list(ids)
         for attempt in range(_COORDINATOR_ATTEMPTS):
             if attempt:
                 time.sleep(_COORDINATOR_BACKOFF)
             by_broker: dict[int, list[str]] = defaultdict(list)
-            for id_, broker in self._find_coordinators(left).items():
+            for id_, broker in self._find_coordinators(remaining).items():
                 by_broker[broker].append(id_)
             while any(by_broker.values()):
                 batch = {broker: some[:_GROUPS_A_REQUEST] for broker, some in by_broker.items() if some}
@@ -387,17 +400,21 @@ class Cluster:
                         self._coordinators.clear()  # they may have moved to brokers that respond
                         raise response
                     for row in rows(response):
-                        answers[row.group_id] = (row, self._brokers[broker])
-            left = [id_ for id_ in left if id_ not in answers or answers[id_][0].error_code in _RETRIABLE]
-            if not left:
+                        found[row.group_id] = (row, self._brokers[broker])
+            remaining = [
+                id_ for id_ in remaining if id_ not in found or found[id_][0].error_code in _RETRIABLE
+            ]
+            if not remaining:
                 break
-            self._coordinators = {key: of for key, of in self._coordinators.items() if key not in left}
-        if left:
+            self._coordinators = {
+                group: broker for group, broker in self._coordinators.items() if group not in remaining
+            }
+        if remaining:
             raise CommandError(
-                f"the coordinator of the group {left[0]!r} is not available; try again",
+                f"the coordinator of the group {remaining[0]!r} is not available; try again",
                 ExitStatus.UNREACHABLE,
             )
-        return answers
+        return found
 
     def _find_coordinators(self, ids: Collection[str]) -> dict[str, int]:
         """Return the ids of the groups' coordinators; groups without one now are left out."""

@@ -20,7 +20,7 @@ _CONSUMER = "consumer"
 def described_classic(row: Any, coordinator: Broker) -> DescribedGroup:
     """Return a group in a response to DescribeGroups.
 
-    Brokers tell the members' subscriptions and assignments only of stable groups.
+    Brokers return the members' subscriptions and assignments only of stable groups.
     """
     is_consumer = row.protocol_type == _CONSUMER
     return DescribedGroup(
@@ -41,7 +41,7 @@ def _classic_member(row: Any, *, is_consumer: bool) -> GroupMember:
         try:
             subscription = decode_subscription(metadata)
         except MalformedBytesError:
-            pass  # a client with bytes of its own: what is left is told
+            pass  # a client with bytes of its own: what is left is returned
         else:
             fields |= {
                 "topics": subscription.topics,

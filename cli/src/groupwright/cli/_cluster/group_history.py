@@ -1,9 +1,9 @@
-"""What has been seen of a group over time: changes, rebalances, partitions without progress. Pure."""
+"""Observations of a group over time: changes, rebalances, partitions without progress. Pure."""
 
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicPartition
 
-AT_REST = frozenset({"Stable", "Empty", "Dead", ""})
+NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead", ""})
 """States outside rebalances."""
 
 _MARKER = 1
@@ -42,15 +42,15 @@ class GroupHistory:
         """
         group = lag.group
         changes = self._changes(group, generation)
-        rebalances = group.state not in AT_REST
+        is_rebalancing = group.state not in NOT_REBALANCING
         if group.type is GroupType.CLASSIC and generation is not None:
             self.rebalances += changes  # each generation ends a rebalance, so that none is missed
             if changes:
                 self.rebalancing_since = None
-        elif (rebalances or changes) and self.rebalancing_since is None:
+        elif (is_rebalancing or changes) and self.rebalancing_since is None:
             self.rebalances += 1
         self.generation_changes += changes
-        if not rebalances:
+        if not is_rebalancing:
             self.rebalancing_since = None
         elif self.rebalancing_since is None:
             self.rebalancing_since = time
@@ -68,8 +68,8 @@ class GroupHistory:
             if before is None or before == number:
                 return 0
             return number - before if number > before else 1  # lower: the group was deleted meanwhile
-        if group.state not in AT_REST:
-            return 0  # brokers do not tell the assignment of such a group
+        if group.state not in NOT_REBALANCING:
+            return 0  # brokers do not return the assignment of such a group
         before, self._assignment = self._assignment, _fingerprint(group)
         return int(before not in {None, self._assignment})
 

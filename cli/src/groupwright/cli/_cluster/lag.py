@@ -40,12 +40,12 @@ class PartitionLag:
 
     @property
     def is_beyond_end(self) -> bool:
-        """Whether the committed offset is beyond the end of the log."""
+        """True if the committed offset is beyond the end of the log."""
         return self.committed is not None and self.end is not None and self.committed > self.end
 
     @property
     def is_before_begin(self) -> bool:
-        """Whether the committed offset is before the beginning of the log."""
+        """True if the committed offset is before the beginning of the log."""
         return self.committed is not None and self.begin is not None and self.committed < self.begin
 
     @property
@@ -71,7 +71,7 @@ class GroupLag:
 
 
 def lag_of_groups(cluster: Cluster, groups: Mapping[str, DescribedGroup]) -> dict[str, GroupLag]:
-    """Return the lag of groups. Ends of logs are asked after the committed offsets, once for all groups."""
+    """Return the lag of groups. The ends of logs are queried once for all groups, after committed offsets."""
     shared = [id_ for id_, group in groups.items() if group.type is GroupType.SHARE]
     committed = cluster.committed(groups.keys() - shared) | cluster.share_offsets(shared)
     wanted = {key for id_, group in groups.items() for key in (*committed[id_], *owners(group))}

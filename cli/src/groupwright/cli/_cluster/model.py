@@ -47,18 +47,18 @@ class GroupMember:
     Attributes:
         host: The client's address.
         instance_id: `group.instance.id` of a static member.
-        rack: `client.rack`; None if the member tells none, or its protocol does not carry it.
+        rack: `client.rack`; None if the member sends none, or its protocol does not carry it.
         topics: The subscribed topics.
         topic_regex: The subscribed pattern, which the broker matches (KIP-848).
         assigned: The assigned partitions.
         target: The partitions that it gets when the present rebalance is done (KIP-848, streams groups); None
             in other groups.
-        epoch: The member's epoch (KIP-848, share and streams groups).
+        epoch: The member epoch (KIP-848, share and streams groups).
         owned: The partitions that it claimed to own when it joined (classic, version 1 and later).
         subscription_version: Version of its subscription (classic): 1 carries `owned`, 2 the generation, 3
             the rack.
         generation: The generation in which it owned them (classic, version 2 and later).
-        user_data: What its assignor told the leader (classic).
+        user_data: What its assignor sent to the leader (classic).
         is_classic: Whether it speaks the classic protocol in a group of KIP-848.
     """
 
@@ -92,7 +92,7 @@ class DescribedGroup:
         state: As in `ListedGroup`; `Dead` if the group does not exist.
         assignor: The assignor that the group uses; empty while there is none.
         epoch: The group's epoch (KIP-848, share and streams groups); None in classic groups, whose generation
-            brokers do not tell.
+            brokers do not return.
         assignment_epoch: The epoch of the target assignment, likewise.
         coordinator: The broker that coordinates the group.
     """
@@ -109,7 +109,7 @@ class DescribedGroup:
 
     @property
     def exists(self) -> bool:
-        """Whether the group exists."""
+        """True if the group exists."""
         return self.state != "Dead"
 
 

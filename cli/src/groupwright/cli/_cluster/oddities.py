@@ -1,16 +1,16 @@
-"""What is odd about a group, in sentences."""
+"""Oddities of a group: conditions that are rarely intended, in sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
-from groupwright.cli._output import few
+from groupwright.cli._command_line.output import few
 
-_AT_REST = frozenset({"Stable", "Empty", "Dead"})
+_NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead"})
 
 
 def oddities(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
-    """Return what is odd about a group, what matters most first.
+    """Return the oddities of a group, the most serious first.
 
     Args:
         lag: The group with its lag.
@@ -29,7 +29,7 @@ def oddities(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
 def _state(group: DescribedGroup) -> Iterator[str]:
     if group.state == "Empty":
         yield "The group has no members: nobody consumes."
-    elif group.state not in _AT_REST:
+    elif group.state not in _NOT_REBALANCING:
         yield f"The group is {group.state}: it rebalances now, and not all partitions of members are known."
     behind = [each for each in group.members if each.target is not None and each.target != each.assigned]
     if behind:
@@ -58,12 +58,14 @@ def _unread_partitions(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> It
     ]
     if unread:
         yield f"No member is assigned {few(unread)}, though the group subscribes to the topic."
-    left = [
+    unsubscribed = [
         each for each in lag.partitions if each.owner is None and each.topic not in subscribed and each.lag
     ]
-    if left:
-        have = _verb(len(left), "has", "have")
-        yield f"{_names(left)} {have} committed offsets and lag, but no member subscribes to the topic."
+    if unsubscribed:
+        have = _verb(len(unsubscribed), "has", "have")
+        yield (
+            f"{_names(unsubscribed)} {have} committed offsets and lag, but no member subscribes to the topic."
+        )
 
 
 def _offsets(lag: GroupLag) -> Iterator[str]:

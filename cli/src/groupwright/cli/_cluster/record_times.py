@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 
 RecordKey = tuple[str, int, int]
 """Topic, partition and offset."""

@@ -17,7 +17,7 @@ from groupwright.cli._cluster.model import (
     TopicMetadata,
     TopicPartition,
 )
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.consumer.cluster import ClusterConnectionError
 
 FORBIDDEN = frozenset(

@@ -1,4 +1,4 @@
-"""Reasons of assignors that balance and keep what members have: sticky ones, by number or by load. Pure."""
+"""Reasons of sticky assignors, which balance by the number of partitions or by load. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -68,7 +68,7 @@ def _members_have(number: int) -> str:
 
 
 def member_sentences(situation: Situation, member: GroupMember, assignor: str) -> Iterator[str]:
-    """Return why a member has what it has."""
+    """Return the reasons for a member's partitions."""
     yield from kept_and_received(situation, member)
     if assignor == BY_LOAD:
         yield from _load_of(situation, member)
@@ -78,7 +78,7 @@ def member_sentences(situation: Situation, member: GroupMember, assignor: str) -
 
 
 def kept_and_received(situation: Situation, member: GroupMember) -> Iterator[str]:
-    """Return what a member keeps, received and gave up, with the members before and after it."""
+    """Return the partitions that a member keeps, received and no longer has, with their other owners."""
     before, name = situation.before, situation.names[member.id]
     if before is None:
         return
@@ -92,7 +92,7 @@ def kept_and_received(situation: Situation, member: GroupMember) -> Iterator[str
     for words, keys in origins.items():
         yield f"It received {listed(keys)}{words}."
     for words, keys in _grouped(had - has, lambda key: _receiver(situation, key)).items():
-        yield f"It gave up {listed(keys)}, {words}."
+        yield f"It no longer has {listed(keys)}, {words}."
 
 
 def _grouped(
@@ -127,56 +127,57 @@ def _receiver(situation: Situation, key: TopicPartition) -> str:
 
 
 def _number_of(situation: Situation, member: GroupMember) -> Iterator[str]:
-    load, name = situation.load(member), situation.names[member.id]
+    has, name = situation.partition_count(member), situation.names[member.id]
     if not situation.has_equal_subscriptions:
         yield _restricted(situation, member)
         return
     each, more = divmod(situation.partitions, len(situation.study.members))
-    if not more or load not in (each, each + 1):
-        yield f"{name} has {load}; an even share is {f'{each} or {each + 1}' if more else each}."
-    elif load == each:
-        yield f"{name} has {load}, the smaller share."
+    if not more or has not in (each, each + 1):
+        yield f"{name} has {has}; an even share is {f'{each} or {each + 1}' if more else each}."
+    elif has == each:
+        yield f"{name} has {has}, the smaller share."
     elif situation.before is None:
-        yield f"{name} has {load}, the larger share; why it is one of those with one more is not known."
+        yield f"{name} has {has}, the larger share; why it is one of those with one more is not known."
     else:
         yield _larger_share(situation, situation.before, member, more)
 
 
 def _larger_share(situation: Situation, before: Before, member: GroupMember, more: int) -> str:
     """Return why a member is one of those with one partition more."""
-    load, name, had = situation.load(member), situation.names[member.id], before.load(member.identity)
-    if had >= load:
-        return f"{name} has {load}, the larger share: it had {had}, so it need not give up the last one."
-    as_many = sum(before.load(each.identity) >= load for each in situation.study.members)
-    sentence = f"{name} has {load}, the larger share, and had {had}."
+    name = situation.names[member.id]
+    has, had = situation.partition_count(member), before.partition_count(member.identity)
+    if had >= has:
+        return f"{name} has {has}, the larger share: it had {had}, so it need not revoke the last one."
+    as_many = sum(before.partition_count(each.identity) >= has for each in situation.study.members)
+    sentence = f"{name} has {has}, the larger share, and had {had}."
     if as_many < more:
         return f"{sentence} {_members_have(more)} one more, and only {as_many} had as many before."
     return f"{sentence} Why it is one of those with one more cannot be known from these two states."
 
 
 def _restricted(situation: Situation, member: GroupMember) -> str:
-    """Return whether a member's subscription keeps partitions from it, or keeps them on it."""
-    load, name = situation.load(member), situation.names[member.id]
+    """Return how subscriptions restrict a member's number of partitions, to fewer or to more than others."""
+    has, name = situation.partition_count(member), situation.names[member.id]
     topics = [topic for topic in situation.subscribers if topic in member.topics]
     available = sum(situation.study.topics[topic].partitions for topic in topics)
-    if available == load:
-        return f"{name} has all {counted(load, 'partition')} of the topics that it subscribes to."
+    if available == has:
+        return f"{name} has all {counted(has, 'partition')} of the topics that it subscribes to."
     others = situation.study.members
-    busier = [each for each in others if situation.load(each) >= load + 2]
+    busier = [each for each in others if situation.partition_count(each) >= has + 2]
     if busier and not any(set(each.assigned) & set(member.topics) for each in busier):
         names = ", ".join(situation.names[each.id] for each in busier[:3])
         return (
-            f"{name} has {load}. Members with two more or above, such as {names}, have no partition of a "
+            f"{name} has {has}. Members with two more or above, such as {names}, have no partition of a "
             f"topic that {name} subscribes to."
         )
-    idler = [each for each in others if situation.load(each) <= load - 2]
+    idler = [each for each in others if situation.partition_count(each) <= has - 2]
     if idler and not any(set(each.topics) & set(member.assigned) for each in idler):
         names = ", ".join(situation.names[each.id] for each in idler[:3])
         return (
-            f"{name} has {load}. Members with two fewer or below, such as {names}, subscribe to none of the "
+            f"{name} has {has}. Members with two fewer or below, such as {names}, subscribe to none of the "
             "topics of its partitions."
         )
-    return f"{name} has {load} of the {counted(available, 'partition')} of its topics."
+    return f"{name} has {has} of the {counted(available, 'partition')} of its topics."
 
 
 def _racks_of(situation: Situation, member: GroupMember) -> Iterator[str]:
@@ -227,7 +228,7 @@ def _load_of(situation: Situation, member: GroupMember) -> Iterator[str]:
     of_capacity = "" if capacity == 1 else f" for a capacity of {capacity:g}"
     yield (
         f"{situation.names[member.id]} has a load of {load:.4g}{of_capacity}, {relative:.2f} times the "
-        f"average, in {counted(situation.load(member), 'partition')}."
+        f"average, in {counted(situation.partition_count(member), 'partition')}."
     )
 
 
@@ -235,7 +236,7 @@ def _load_of(situation: Situation, member: GroupMember) -> Iterator[str]:
 
 
 def move_reason(
-    situation: Situation, before: Before, key: TopicPartition, giver: GroupMember, taker: GroupMember
+    situation: Situation, before: Before, key: TopicPartition, previous_owner: GroupMember, owner: GroupMember
 ) -> str:
     """Return why a partition moved between two members of the group.
 
@@ -243,23 +244,26 @@ def move_reason(
         situation: The group.
         before: The group before.
         key: The partition.
-        giver: The member that had it.
-        taker: The member that has it.
+        previous_owner: The member that had it.
+        owner: The member that has it.
     """
     study = situation.study
-    name, to = situation.names[giver.id], situation.names[taker.id]
+    name, to = situation.names[previous_owner.id], situation.names[owner.id]
     if study.client_assignor == BY_LOAD and (report := _load_report(situation)) is not None:
         return (
-            f"By load: {name} has a load of {report.loads[giver.id]:.4g} without it, {to} of "
-            f"{report.loads[taker.id]:.4g} with it. Which other moves the leader compared is not known."
+            f"By load: {name} has a load of {report.loads[previous_owner.id]:.4g} without it, {to} of "
+            f"{report.loads[owner.id]:.4g} with it. Which other moves the leader compared is not known."
         )
-    had, had_to = before.load(giver.identity), before.load(taker.identity)
-    has, has_to = situation.load(giver), situation.load(taker)
+    had, had_to = before.partition_count(previous_owner.identity), before.partition_count(owner.identity)
+    has, has_to = situation.partition_count(previous_owner), situation.partition_count(owner)
     numbers = f"{name} had {had} and has {has}, {to} had {had_to} and has {has_to}"
     if had > has and had_to < has_to:
         return f"Balance: {numbers}."
-    if not _in_rack(situation, key, giver.rack) and _in_rack(situation, key, taker.rack):
-        return f"Racks: it has a replica in {to}'s rack {taker.rack}, and none in {name}'s rack {giver.rack}."
+    if not _in_rack(situation, key, previous_owner.rack) and _in_rack(situation, key, owner.rack):
+        return (
+            f"Racks: it has a replica in {to}'s rack {owner.rack}, and none in {name}'s rack "
+            f"{previous_owner.rack}."
+        )
     who = "The broker" if study.type is GroupType.CONSUMER else study.assignor
     return (
         f"The reason cannot be known from these two states: {numbers}, so balance alone did not need it. "

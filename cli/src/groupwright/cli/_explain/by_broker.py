@@ -15,7 +15,7 @@ def summary(situation: Situation) -> Iterator[str]:
     epoch = "" if study.epoch is None else f" The group is in epoch {study.epoch}."
     yield (
         f"The broker assigns (KIP-848), with its assignor {study.assignor!r}: no member takes part in it, "
-        f"and the broker does not tell its reasons.{epoch}"
+        f"and the broker does not return its reasons.{epoch}"
     )
     members = len(study.members)
     behind = sum(map(_is_behind, study.members))

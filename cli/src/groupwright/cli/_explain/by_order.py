@@ -1,13 +1,13 @@
-"""Reasons of `range` and `roundrobin`, which go by the members' order, whatever they own. Pure."""
+"""Reasons of `range` and `roundrobin`, which depend on the members' order, not on owned partitions. Pure."""
 
 from collections.abc import Iterator, Sequence
 
 from groupwright.assignors import Group, Member, RangeAssignor
+from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import GroupMember, TopicPartition
 from groupwright.cli._explain.situation import Before, Situation
 from groupwright.cli._explain.words import joined, of_topic, ordinal
 from groupwright.cli._study.model import StudiedGroup, counted
-from groupwright.cli.describe import member_names
 
 RANGE = "range"
 ASSIGNORS = (RANGE, "roundrobin")
@@ -39,16 +39,16 @@ def summary(situation: Situation, assignor: str) -> Iterator[str]:
 
 
 def _uneven(situation: Situation, assignor: str, least: int) -> str:
-    loads = {situation.names[each.id]: situation.load(each) for each in situation.study.members}
-    most, fewest = max(loads, key=lambda name: loads[name]), min(loads, key=lambda name: loads[name])
+    counts = {situation.names[each.id]: situation.partition_count(each) for each in situation.study.members}
+    most, fewest = max(counts, key=lambda name: counts[name]), min(counts, key=lambda name: counts[name])
     why = (
         "each topic is divided by itself, and the first members get the larger ranges of every topic"
         if assignor == RANGE
         else "members subscribe to different topics, which the deal does not even out"
     )
     return (
-        f"{most} has {loads[most]} and {fewest} has {loads[fewest]}: {why}. A sticky assignor would reach a "
-        f"difference of {least}."
+        f"{most} has {counts[most]} and {fewest} has {counts[fewest]}: {why}. A sticky assignor would reach "
+        f"a difference of {least}."
     )
 
 
@@ -69,15 +69,15 @@ def topic_sentence(situation: Situation, member: GroupMember, topic: str, assign
             f"{name} has {of_topic(topic, has)}, but for these members and topics {assignor} gives it "
             f"{of_topic(topic, should)}: the group's leader saw other members, topics or racks."
         )
-    standing = f"{name} is {_standing(situation, topic, member)} for {topic}"
+    place = f"{name} is {_place(situation, topic, member)} for {topic}"
     if not has:
-        return f"{standing}, which has only {counted(partitions, 'partition')}, so it gets none."
+        return f"{place}, which has only {counted(partitions, 'partition')}, so it gets none."
     if assignor == RANGE:
-        return f"{standing}, so it gets {_range(situation, member, topic)}."
+        return f"{place}, so it gets {_range(situation, member, topic)}."
     turn = f"partition {has[0]}"
     if len(has) > 1:
         turn += f" and every {ordinal(subscribers)} after it" if subscribers > 1 else " and all after it"
-    return f"{standing}, and its turn comes at {turn}, so it gets {of_topic(topic, has)}."
+    return f"{place}, and its turn comes at {turn}, so it gets {of_topic(topic, has)}."
 
 
 def _range(situation: Situation, member: GroupMember, topic: str) -> str:
@@ -95,7 +95,7 @@ def _range(situation: Situation, member: GroupMember, topic: str) -> str:
 
 
 def move_reason(
-    situation: Situation, before: Before, key: TopicPartition, giver: GroupMember, taker: GroupMember
+    situation: Situation, before: Before, key: TopicPartition, previous_owner: GroupMember, owner: GroupMember
 ) -> str:
     """Return why a partition moved between two members of the group.
 
@@ -103,8 +103,8 @@ def move_reason(
         situation: The group, whose assignor is `range` or `roundrobin`.
         before: The group before.
         key: The partition.
-        giver: The member that had it.
-        taker: The member that has it.
+        previous_owner: The member that had it.
+        owner: The member that has it.
     """
     topic, assignor = key[0], situation.study.assignor
     verb = "divided" if assignor == RANGE else "dealt"
@@ -114,19 +114,19 @@ def move_reason(
     changes = _changes(situation, before.study, topic)
     because = f", since {joined(changes)}" if changes else ""
     earlier = _earlier_subscribers(before.study, topic)
-    places = [_place_then_and_now(situation, earlier, topic, each) for each in (giver, taker)]
+    places = [_place_then_and_now(situation, earlier, topic, each) for each in (previous_owner, owner)]
     return f"{start}{because}. {'; '.join(places)}."
 
 
 def _place_then_and_now(situation: Situation, earlier: Sequence[str], topic: str, member: GroupMember) -> str:
-    name, now = situation.names[member.id], _standing(situation, topic, member)
+    name, now = situation.names[member.id], _place(situation, topic, member)
     if member.identity not in earlier:
         return f"{name} is new and is {now}"
     was = f"{ordinal(earlier.index(member.identity) + 1)} of {len(earlier)}"
     return f"{name} is {now} as before" if was == now else f"{name} was {was} and is {now}"
 
 
-def _standing(situation: Situation, topic: str, member: GroupMember) -> str:
+def _place(situation: Situation, topic: str, member: GroupMember) -> str:
     return f"{ordinal(situation.place(topic, member) + 1)} of {len(situation.subscribers[topic])}"
 
 
@@ -138,7 +138,7 @@ def _earlier_subscribers(before: StudiedGroup, topic: str) -> list[str]:
 
 def _changes(situation: Situation, before: StudiedGroup, topic: str) -> list[str]:
     """Return what changed for a topic, in words."""
-    names_before = member_names(before)
+    names_before = member_names(before.members)
     then = {each.identity: names_before[each.id] for each in before.members if topic in each.topics}
     now = {
         each.identity: situation.names[each.id] for each in situation.study.members if topic in each.topics

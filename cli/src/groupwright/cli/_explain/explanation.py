@@ -3,17 +3,17 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from groupwright.cli._assignors import ASSIGNOR_NAMES
 from groupwright.cli._cluster.model import GroupMember, GroupType, TopicPartition
+from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES
+from groupwright.cli._command_line.output import few
 from groupwright.cli._explain import by_balance, by_broker, by_order
 from groupwright.cli._explain.situation import Before, Situation
-from groupwright.cli._output import few
-from groupwright.cli._study.model import counted
+from groupwright.cli._study.model import counted, does
 
 
 @dataclass(frozen=True, slots=True)
 class MemberExplanation:
-    """Why a member has what it has."""
+    """Reasons for a member's partitions."""
 
     member: GroupMember
     name: str
@@ -22,16 +22,16 @@ class MemberExplanation:
 
 @dataclass(frozen=True, slots=True)
 class PartitionExplanation:
-    """Why a partition is where it is, or moved.
+    """Reason for a partition's owner, or for its move.
 
     Attributes:
-        giver: Name of the member that had it; None if none had, or that is not known.
+        previous_owner: Name of the member that had it; None if none had, or that is not known.
         owner: Name of the member that has it; None if none has.
         has_moved: Whether the owners differ.
     """
 
     key: TopicPartition
-    giver: str | None
+    previous_owner: str | None
     owner: str | None
     has_moved: bool
     sentence: str
@@ -90,8 +90,8 @@ def _summary(situation: Situation) -> Iterator[str]:
         yield from _unknown(situation)
     if study.missing:
         yield (
-            f"Members subscribe to {few(study.missing)}, which do not exist or may not be seen: nothing of "
-            "them can be explained."
+            f"Members subscribe to {few(study.missing)}, which {does(len(study.missing))} not exist or may "
+            "not be seen: nothing of that can be explained."
         )
     if quality is None:
         yield (
@@ -136,18 +136,18 @@ def _member(situation: Situation, member: GroupMember) -> Iterator[str]:
     elif study.assignor in ASSIGNOR_NAMES:
         yield from by_balance.member_sentences(situation, member, study.assignor)
     else:
-        yield f"{name} has {counted(situation.load(member), 'partition')}."
+        yield f"{name} has {counted(situation.partition_count(member), 'partition')}."
         yield from by_balance.kept_and_received(situation, member)
 
 
 def _partition(situation: Situation, key: TopicPartition) -> PartitionExplanation:
     before, owner = situation.before, situation.owners.get(key)
-    giver = None if before is None else before.owners.get(key)
+    previous_owner = None if before is None else before.owners.get(key)
     return PartitionExplanation(
         key,
-        None if before is None or giver is None else before.names[giver],
+        None if before is None or previous_owner is None else before.names[previous_owner],
         None if owner is None else situation.names[owner.id],
-        before is not None and giver != (None if owner is None else owner.identity),
+        before is not None and previous_owner != (None if owner is None else owner.identity),
         _reason(situation, key, owner),
     )
 
@@ -161,13 +161,13 @@ def _reason(situation: Situation, key: TopicPartition, owner: GroupMember | None
         if assignor in by_order.ASSIGNORS and key[0] in owner.topics and key[0] in situation.subscribers:
             return f"{name} has {shown}: {by_order.topic_sentence(situation, owner, key[0], assignor)}"
         return f"{name} has {shown}. What was before is not known: pass --before FILE, which --save wrote."
-    giver = before.owners.get(key)
-    if giver == owner.identity:
+    previous_owner = before.owners.get(key)
+    if previous_owner == owner.identity:
         return f"{name} has {shown}, and had it before."
-    source = None if giver is None else situation.by_identity.get(giver)
+    source = None if previous_owner is None else situation.by_identity.get(previous_owner)
     if source is None or key[0] not in source.topics:
         origin = by_balance.origin(situation, before, key)
-        return f"{name} received {shown}{origin}.{_restarted(situation, before, giver)}"
+        return f"{name} received {shown}{origin}.{_restarted(situation, before, previous_owner)}"
     if key[0] not in situation.subscribers:
         why = f"Why is not known, as {key[0]} does not exist, or may not be seen."
     elif assignor in by_order.ASSIGNORS:
@@ -191,10 +191,10 @@ def _why_unassigned(situation: Situation, key: TopicPartition) -> str:
     return "a cooperative rebalance is not complete, the topic has grown, or the assignor left it out"
 
 
-def _restarted(situation: Situation, before: Before, giver: str | None) -> str:
+def _restarted(situation: Situation, before: Before, previous_owner: str | None) -> str:
     """Return a hint if a member that left may be one that joined under a new id."""
-    gone = None if giver is None else before.member(giver)
-    if gone is None or giver in situation.by_identity or gone.instance_id is not None:
+    gone = None if previous_owner is None else before.member(previous_owner)
+    if gone is None or previous_owner in situation.by_identity or gone.instance_id is not None:
         return ""
     same = [
         each

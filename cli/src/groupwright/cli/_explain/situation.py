@@ -1,4 +1,4 @@
-"""A group's assignment now, and what is known of the one before. Pure."""
+"""A group's assignment, and the one before as far as it is known. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,11 +14,11 @@ from groupwright.assignors import (
     by_name,
     evaluate,
 )
-from groupwright.assignors import simulate as play
-from groupwright.cli._assignors import ASSIGNOR_NAMES, load_assignor
+from groupwright.assignors import simulate as simulated
+from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import GroupMember, Partitions, TopicPartition
+from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._study.model import StudiedGroup, count, flat
-from groupwright.cli.describe import member_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Before:
     names: Mapping[str, str]
     study: StudiedGroup | None
 
-    def load(self, identity: str) -> int:
+    def partition_count(self, identity: str) -> int:
         """Return the number of partitions that a member had."""
         return sum(owner == identity for owner in self.owners.values())
 
@@ -65,7 +65,7 @@ class Situation:
     @cached_property
     def names(self) -> dict[str, str]:
         """The members' short names, by member id."""
-        return member_names(self.study)
+        return member_names(self.study.members)
 
     @cached_property
     def owners(self) -> dict[TopicPartition, GroupMember]:
@@ -94,7 +94,7 @@ class Situation:
 
     @cached_property
     def has_equal_subscriptions(self) -> bool:
-        """Whether all members subscribe to the same existing topics."""
+        """True if all members subscribe to the same existing topics."""
         known = self.study.topics
         return len({frozenset(known.keys() & set(member.topics)) for member in self.study.members}) <= 1
 
@@ -107,7 +107,7 @@ class Situation:
             return None
 
     def expected(self, assignor: str) -> Assignment:
-        """Return what an assignor that goes by the members' order assigns to the group."""
+        """Return the assignment of `range` or `roundrobin`, which depends on the members' order alone."""
         if assignor not in self._expected:
             self._expected[assignor] = assign(by_name(assignor), self.group)
         return self._expected[assignor]
@@ -120,7 +120,7 @@ class Situation:
         """Return a member's index among the topic's subscribers."""
         return [each.id for each in self.subscribers[topic]].index(member.id)
 
-    def load(self, member: GroupMember) -> int:
+    def partition_count(self, member: GroupMember) -> int:
         """Return the member's number of partitions."""
         return count(member.assigned)
 
@@ -144,7 +144,7 @@ class Situation:
 
 
 def situation_of(study: StudiedGroup, before: StudiedGroup | None) -> Situation:
-    """Return what is to be explained.
+    """Return the group to explain, with its earlier owners.
 
     Args:
         study: The group. If its assignment is not known, it is the one that the group's assignor makes from
@@ -157,7 +157,7 @@ def situation_of(study: StudiedGroup, before: StudiedGroup | None) -> Situation:
     if study.client_assignor not in ASSIGNOR_NAMES:
         return Situation(study, None)
     group = study.as_group({member.id: member.owned for member in study.members}, with_capacities=True)
-    [event] = play(group, load_assignor(study.client_assignor))
+    [event] = simulated(group, load_assignor(study.client_assignor))
     members = tuple(
         replace(member, assigned=event.assignment[member.id].as_tuples()) for member in study.members
     )
@@ -166,11 +166,11 @@ def situation_of(study: StudiedGroup, before: StudiedGroup | None) -> Situation:
 
 def _claims(study: StudiedGroup) -> Before | None:
     owners = {key: member.identity for member in study.members for key in flat(member.owned)}
-    names = member_names(study)
+    names = member_names(study.members)
     return Before(owners, {m.identity: names[m.id] for m in study.members}, None) if owners else None
 
 
 def _earlier(study: StudiedGroup) -> Before:
     owners = {key: member.identity for member in study.members for key in flat(study.present(member))}
-    names = member_names(study)
+    names = member_names(study.members)
     return Before(owners, {member.identity: names[member.id] for member in study.members}, study)

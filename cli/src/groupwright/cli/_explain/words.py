@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from groupwright.cli._cluster.model import Partitions, TopicPartition
-from groupwright.cli._output import compact
+from groupwright.cli._command_line.output import compact
 from groupwright.cli._study.model import in_ranges
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
 from groupwright.cli._cluster.lag import group_lags, owners
-from groupwright.cli._cluster.model import CommittedOffset, ListedGroup, TopicPartition
+from groupwright.cli._cluster.model import CommittedOffset, GroupType, ListedGroup, TopicPartition
 from groupwright.cli._exporter.limits import GroupLimit
 from groupwright.cli._exporter.snapshot import HeldPartition, OffsetsTopicState, Snapshot
 from groupwright.core.offsets_topic import OFFSETS_TOPIC
@@ -39,7 +39,11 @@ class AdminSource:
         chosen, left_out = self._groups.choose([group.id for group in listed])
         topic = self._offsets_topic()
         described = {id_: group for id_, group in cluster.describe(chosen).items() if group.exists}
-        committed = self.committed(list(described), topic)
+        shared = {id_ for id_, group in described.items() if group.type is GroupType.SHARE}
+        committed = {
+            **self.committed([id_ for id_ in described if id_ not in shared], topic),
+            **cluster.share_offsets(shared),
+        }
         wanted = {key for id_, group in described.items() for key in (*committed[id_], *owners(group))}
         begins, _ = cluster.offsets(wanted, EARLIEST)
         ends, errors = cluster.offsets(wanted, LATEST)
@@ -60,7 +64,7 @@ class AdminSource:
     # --- What another source knows better -----------------------------------------------------------
 
     def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> CommittedByGroup:  # noqa: ARG002 - for those that read the topic
-        """Return the committed offsets of groups."""
+        """Return the committed offsets of groups other than share groups."""
         return self._cluster.committed(groups)
 
     def generations(self) -> Mapping[str, int]:

@@ -14,7 +14,7 @@ class MetricType(StrEnum):
 
 
 class Level(StrEnum):
-    """What a series stands for. A limit of series leaves out the finest level first."""
+    """Subject of a series. A limit of series leaves out the finest level first."""
 
     EXPORTER = "exporter"
     CLUSTER = "cluster"
@@ -93,7 +93,7 @@ GROUP_GENERATION_CHANGES = Spec(
     "groupwright_cluster_group_generation_changes_total",
     MetricType.COUNTER,
     Level.GROUP,
-    "Generations (epochs) that the group began since the exporter saw it first; where brokers tell no "
+    "Generations (epochs) that the group began since the exporter saw it first; where brokers return no "
     "generation, changes of members or assignments between two refreshes.",
     _GROUP,
 )

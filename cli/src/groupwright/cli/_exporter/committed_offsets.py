@@ -12,12 +12,12 @@ _FAILED = pa.array(["malformed", "unknown"])
 
 
 class CommittedOffsets:
-    """What the log says of each group, up to its last record.
+    """Offsets and generations of each group as of the last record that was applied.
 
     Attributes:
         offsets: Committed offsets by group.
         generations: Generations of classic groups.
-        commits: Committed offsets of each group, those of the log's past left out.
+        commits: Number of offsets that each group has committed since the exporter began to follow the log.
         records: Number of records by outcome: `decoded` or `failed`.
     """
 

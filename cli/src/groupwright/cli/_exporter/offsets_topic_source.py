@@ -9,7 +9,7 @@ import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.cli._cluster.client import Cluster
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._exporter.admin_source import AdminSource, CommittedByGroup
 from groupwright.cli._exporter.committed_offsets import CommittedOffsets
 from groupwright.cli._exporter.limits import GroupLimit
@@ -73,7 +73,7 @@ class OffsetsLog:
             self._consumer.close()
 
     def read(self, topic: OffsetsTopicState) -> None:
-        """Read all partitions to the last stable offsets that are known of them, or further.
+        """Read all partitions up to their known last stable offsets, or further.
 
         Args:
             topic: The offsets topic.
@@ -115,7 +115,7 @@ class OffsetsLog:
                 records.append(message)
                 self._positions[partition] = int(message.offset() or 0) + 1
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - confluent-kafka's name
-                # Beyond markers of transactions, which are no messages.
+                # This is after transaction markers, which are not returned as messages.
                 self._positions[partition] = int(message.offset() or 0)
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise CommandError(
@@ -159,7 +159,7 @@ class OffsetsTopicSource(AdminSource):
         self._log = log
 
     def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> CommittedByGroup:
-        """Return the committed offsets of groups."""
+        """Return the committed offsets of groups other than share groups."""
         if topic.partitions:
             self._log.read(topic)
         held = [id_ for id_ in groups if topic.held and partition_for(id_, topic.partitions) in topic.held]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from groupwright.cli._exit import CommandError
+from groupwright.cli._command_line.exit import CommandError
 from groupwright.cli._exporter.exposition import text
 from groupwright.cli._exporter.server import Pages
 from groupwright.cli._exporter.snapshot import Snapshot
@@ -63,7 +63,7 @@ class Refresher:
 
     def refresh(self) -> None:
         """Take a snapshot and publish its page. A failure is logged and counted, and the page stays."""
-        with _without_collections():
+        with _without_garbage_collection():
             self._refresh()
 
     def _refresh(self) -> None:
@@ -72,7 +72,7 @@ class Refresher:
             page = self._state.update(self._source.snapshot())
         except CommandError as error:
             self._fail(str(error))
-        except Exception as error:  # the exporter goes on: the next refresh may find the cluster in order
+        except Exception as error:  # the exporter goes on: the next refresh may succeed
             self._fail(f"{type(error).__name__}: {error}")
             _logger.debug("refresh failed", exc_info=True)
         else:
@@ -93,11 +93,11 @@ class Refresher:
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
-    """Defer garbage collections to the end of the context.
+def _without_garbage_collection() -> Iterator[None]:
+    """Defer garbage collection to the end of the context.
 
-    A refresh makes 100,000s of objects at a time. A full collection visits them all in 50 to 100 ms, in which
-    no scrape is answered. They hold no cycles, so they are freed without it.
+    A refresh creates hundreds of thousands of objects. A full collection visits all of them in 50 to 100 ms,
+    during which no scrape gets a response. They have no cycles, so they are freed without it.
     """
     gc.disable()
     try:

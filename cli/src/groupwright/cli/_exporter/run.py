@@ -10,21 +10,22 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from groupwright.cli._cluster.client import Cluster
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._exporter.admin_source import AdminSource
 from groupwright.cli._exporter.exposition import text
 from groupwright.cli._exporter.limits import GroupLimit
 from groupwright.cli._exporter.refresher import Refresher
-from groupwright.cli._exporter.server import HttpServer, Pages
+from groupwright.cli._exporter.server import Pages
 from groupwright.cli._exporter.state import ExporterState, Options
 from groupwright.cli._exporter.status import ExporterStatus
+from groupwright.core.http_server import HttpServer
 
 if TYPE_CHECKING:
     from groupwright.cli._exporter.offsets_topic_source import OffsetsLog
 
 _OFFSETS_TOPIC = "offsets-topic"
 _SWITCH_SECONDS = 0.0005
-"""For how long a thread computes while another waits; a scrape waits for a refresh some twenty times."""
+"""Longest time for which a refresh keeps the GIL while a scrape waits for it, about 20 times a scrape."""
 _STOP_SECONDS = 5.0
 """Time for the present refresh to end, when the exporter is stopped."""
 
@@ -45,9 +46,9 @@ def run(
 
     Args:
         settings: A confluent-kafka configuration.
-        source: Where committed offsets come from: `admin` or `offsets-topic`.
+        source: Source of committed offsets: `admin` or `offsets-topic`.
         groups: Chooses the groups to show.
-        options: What is shown of them.
+        options: Options of their series.
         interval: Seconds between refreshes.
         address: Address and port to listen on.
         timeout: Seconds for each request to a broker.
@@ -64,13 +65,13 @@ def run(
         Cluster(settings, timeout=timeout) as cluster,
         ExitStack() as cleanup,
     ):
-        asked: AdminSource = AdminSource(cluster, groups)
+        snapshots: AdminSource = AdminSource(cluster, groups)
         if source == _OFFSETS_TOPIC:
-            log, asked = _following(cluster, groups, settings, timeout)
+            log, snapshots = _offsets_topic_source(cluster, groups, settings, timeout)
             cleanup.callback(log.close)
             status.records = log.content.records
         server = _bound(address, pages)
-        refresher = Refresher(asked, ExporterState(options), status, pages, interval)
+        refresher = Refresher(snapshots, ExporterState(options), status, pages, interval)
         server.start()
         refresher.start()
         _logger.info("serving http://%s:%d/metrics", address[0], server.port)
@@ -80,7 +81,7 @@ def run(
     _logger.info("stopped")
 
 
-def _following(
+def _offsets_topic_source(
     cluster: Cluster, groups: GroupLimit, settings: Mapping[str, Any], timeout: float
 ) -> "tuple[OffsetsLog, AdminSource]":
     try:

@@ -1,10 +1,10 @@
-"""The exporter's state: it takes snapshots of a cluster, and gives samples. Pure: no clock, no I/O."""
+"""The exporter's state: snapshots of a cluster in, samples out. Pure: no clock, no I/O."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from groupwright.cli._cluster.group_history import AT_REST, GroupHistory
+from groupwright.cli._cluster.group_history import NOT_REBALANCING, GroupHistory
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._exporter import catalogue
 from groupwright.cli._exporter.catalogue import Level, Spec
@@ -24,7 +24,7 @@ _TRANSACTIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is shown.
+    """Options of the series.
 
     Attributes:
         topics: The topics with series.
@@ -59,7 +59,7 @@ class Page:
 
 
 class ExporterState:
-    """What the exporter remembers between snapshots."""
+    """State of the exporter between snapshots."""
 
     def __init__(self, options: Options) -> None:
         """Start before the first snapshot."""
@@ -67,7 +67,8 @@ class ExporterState:
         self._ends = EndOffsets()
         self._groups: dict[str, GroupHistory] = {}
         self._held: dict[int, tuple[int, float]] = {}
-        """By partition of `__consumer_offsets`, the held last stable offset, and since when it is seen."""
+        """By partition of `__consumer_offsets` that a transaction holds back: its last stable offset, and
+        when that was first seen."""
 
     def update(self, snapshot: Snapshot) -> Page:
         """Take a snapshot and return its samples."""
@@ -159,7 +160,7 @@ class ExporterState:
         yield catalogue.GROUP_INFO, (group.id, str(group.type), group.assignor, coordinator), 1
         yield catalogue.GROUP_STATE, (group.id, group.state), 1
         yield catalogue.GROUP_MEMBERS, labels, len(group.members)
-        if group.state in AT_REST:
+        if group.state in NOT_REBALANCING:
             yield catalogue.GROUP_IDLE_MEMBERS, labels, sum(not each.assigned for each in group.members)
         if history.generation is not None:
             yield catalogue.GROUP_GENERATION, labels, history.generation
@@ -225,7 +226,7 @@ def _partition_samples(group: str, row: _Row) -> Iterator[_Sample]:
 
 
 class _Builder:
-    """Samples up to a number of series: what does not fit is left out whole, and counted."""
+    """Samples up to a number of series. Samples added together are left out together, and counted."""
 
     def __init__(self, max_series: int) -> None:
         self.samples: Samples = defaultdict(dict)

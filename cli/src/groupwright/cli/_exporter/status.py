@@ -10,7 +10,7 @@ from groupwright.cli._exporter.state import Labels, Page, Samples
 
 @dataclass
 class ExporterStatus:
-    """What has become of the refreshes.
+    """Outcomes of the refreshes.
 
     Attributes:
         version: Groupwright's version.

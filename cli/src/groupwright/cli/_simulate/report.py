@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from groupwright.cli._cluster.model import Partitions
-from groupwright.cli._output import Column, compact, console, table
-from groupwright.cli._simulate.play import START, Played, PlayedStep
+from groupwright.cli._command_line.output import Column, compact, console, table
+from groupwright.cli._simulate.simulation import START, SimulatedStep, Simulation
 from groupwright.cli._study.files import document_of, lists
 from groupwright.cli._study.model import StudiedGroup, count, headline, in_ranges
 
@@ -49,14 +49,14 @@ _SHOWN = (
 )
 
 
-def rows(results: Iterable[Played]) -> list[dict[str, Any]]:
+def rows(results: Iterable[Simulation]) -> list[dict[str, Any]]:
     """Return a row for each assignor and step; one with the error for an assignor that failed."""
     found: list[dict[str, Any]] = []
     for result in results:
         common = {
             "assignor": result.candidate.name,
             "own": result.is_own,
-            "as_dynamic": result.plan.as_dynamic,
+            "as_dynamic": result.scenario.as_dynamic,
             "error": result.error or None,
         }
         found += [
@@ -71,7 +71,7 @@ def _exact(numbers: Mapping[str, Any]) -> dict[str, Any]:
     return {key: str(each) if isinstance(each, float) else each for key, each in numbers.items()}
 
 
-def _numbers(step: PlayedStep) -> dict[str, Any]:
+def _numbers(step: SimulatedStep) -> dict[str, Any]:
     quality, load = step.quality, step.load
     return {
         "imbalance": quality.imbalance,
@@ -92,8 +92,8 @@ def _numbers(step: PlayedStep) -> dict[str, Any]:
 _SUMS = ("moved", "min_moved", "paused", "rebalances")
 
 
-def total(steps: Sequence[PlayedStep]) -> dict[str, Any]:
-    """Return the numbers of the last step, and the sums of what moved, was paused and rebalanced in all."""
+def total(steps: Sequence[SimulatedStep]) -> dict[str, Any]:
+    """Return the numbers of the last step, with the sums of `_SUMS` over all steps."""
     numbers = list(map(_numbers, steps))
     return {**numbers[-1], **{key: sum(each[key] for each in numbers) for key in _SUMS}}
 
@@ -101,22 +101,22 @@ def total(steps: Sequence[PlayedStep]) -> dict[str, Any]:
 # --- JSON -------------------------------------------------------------------------------------------
 
 
-def document(study: StudiedGroup, results: Sequence[Played], notes: Sequence[str]) -> dict[str, Any]:
+def document(study: StudiedGroup, results: Sequence[Simulation], notes: Sequence[str]) -> dict[str, Any]:
     """Return the document of `_schemas/simulate.schema.json`."""
     return {
         "group": document_of(study),
-        "events": [step.label for step in results[0].plan.steps],
-        "names": {id_: name for result in results for id_, name in result.plan.names.items()},
+        "events": [step.label for step in results[0].scenario.steps],
+        "names": {id_: name for result in results for id_, name in result.scenario.names.items()},
         "results": [_result(result) for result in results],
         "notes": list(notes),
     }
 
 
-def _result(result: Played) -> dict[str, Any]:
+def _result(result: Simulation) -> dict[str, Any]:
     return {
         "assignor": result.candidate.name,
         "own": result.is_own,
-        "as_dynamic": result.plan.as_dynamic,
+        "as_dynamic": result.scenario.as_dynamic,
         "error": result.error or None,
         "total": total(result.steps[1:]) if len(result.steps) > 1 else None,
         "steps": [
@@ -136,7 +136,7 @@ def _result(result: Played) -> dict[str, Any]:
 
 def print_tables(
     study: StudiedGroup,
-    results: Sequence[Played],
+    results: Sequence[Simulation],
     notes: Sequence[str],
     *,
     every_step: bool,
@@ -154,29 +154,31 @@ def print_tables(
     out = console()
     out.print(headline(study))
     for as_dynamic in (False, True):
-        played = [result for result in results if result.steps and result.plan.as_dynamic == as_dynamic]
-        if played:
-            _print_steps(out, played, every_step=every_step)
+        simulations = [
+            result for result in results if result.steps and result.scenario.as_dynamic == as_dynamic
+        ]
+        if simulations:
+            _print_steps(out, simulations, every_step=every_step)
             if not as_dynamic:
-                _print_assignments(out, played, every_member=every_member)
+                _print_assignments(out, simulations, every_member=every_member)
     if notes:
         out.print()
     for note in notes:
         out.print(note, style="dim")
 
 
-def _print_steps(out: "Console", played: Sequence[Played], *, every_step: bool) -> None:
-    plan = played[0].plan
-    events, suffix = len(plan.steps), ", if no member were static" if plan.as_dynamic else ""
+def _print_steps(out: "Console", simulations: Sequence[Simulation], *, every_step: bool) -> None:
+    scenario = simulations[0].scenario
+    events, suffix = len(scenario.steps), ", if no member were static" if scenario.as_dynamic else ""
     if every_step:
-        for number, step in enumerate(played[0].steps):
-            numbers = {_name(each): _numbers(each.steps[number]) for each in played}
+        for number, step in enumerate(simulations[0].steps):
+            numbers = {_name(each): _numbers(each.steps[number]) for each in simulations}
             _print_step(out, step.label + suffix, numbers)
-    elif not plan.as_dynamic:
-        _print_step(out, START, {_name(each): _numbers(each.steps[0]) for each in played})
+    elif not scenario.as_dynamic:
+        _print_step(out, START, {_name(each): _numbers(each.steps[0]) for each in simulations})
     if events and not (every_step and events == 1):
-        title = plan.steps[0].label if events == 1 else f"after {events} events, with their sums"
-        _print_step(out, title + suffix, {_name(each): total(each.steps[1:]) for each in played})
+        title = scenario.steps[0].label if events == 1 else f"after {events} events, with their sums"
+        _print_step(out, title + suffix, {_name(each): total(each.steps[1:]) for each in simulations})
 
 
 def _print_step(out: "Console", title: str, numbers: Mapping[str, Mapping[str, Any]]) -> None:
@@ -195,22 +197,23 @@ def _ratio(number: float | None) -> str | None:
     return None if number is None else f"{number:.2f}"
 
 
-def _print_assignments(out: "Console", played: Sequence[Played], *, every_member: bool) -> None:
+def _print_assignments(out: "Console", simulations: Sequence[Simulation], *, every_member: bool) -> None:
     by_name = [
-        {each.plan.names[id_]: share for id_, share in each.steps[-1].assigned.items()} for each in played
+        {each.scenario.names[id_]: share for id_, share in each.steps[-1].assigned.items()}
+        for each in simulations
     ]
     names = sorted(by_name[0])
     if not names:
         return
     shown = names if every_member else names[:_MOST_MEMBERS]
-    columns = [Column("member", "MEMBER"), *(Column(_name(each), _name(each)) for each in played)]
+    columns = [Column("member", "MEMBER"), *(Column(_name(each), _name(each)) for each in simulations)]
     topics = {topic for of_members in by_name for share in of_members.values() for topic in share}
     made = [
         {
             "member": name,
             **{
                 _name(each): _share(of_members[name], one_topic=len(topics) == 1)
-                for each, of_members in zip(played, by_name, strict=True)
+                for each, of_members in zip(simulations, by_name, strict=True)
             },
         }
         for name in shown
@@ -230,5 +233,5 @@ def _share(partitions: Partitions, *, one_topic: bool) -> str:
     return f"{count(partitions)}: {shown}"
 
 
-def _name(result: Played) -> str:
+def _name(result: Simulation) -> str:
     return f"{result.candidate.name}*" if result.is_own else result.candidate.name

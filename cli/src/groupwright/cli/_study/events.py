@@ -3,17 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 
 ROLLING = "rolling"
 """A restart of all members, one after the other."""
 
 MOST_JOINING = 10_000
+MOST_DIGITS = 9
+"""Maximum number of digits of a number on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewMember:
-    """A member that joins; what is None is as with the other members.
+    """A member that joins. Attributes that are None are derived from the other members.
 
     Attributes:
         client_id: Its client id, with which its member id begins.
@@ -57,7 +59,7 @@ class AddPartitions:
 
 
 @dataclass(frozen=True, slots=True)
-class Reweigh:
+class ChangeWeights:
     """The weights of topics' partitions change."""
 
     weights: Mapping[str, Sequence[float]]
@@ -70,13 +72,13 @@ class Restart:
     member: str
 
 
-Event = Join | Leave | AddPartitions | Reweigh | Restart
+Event = Join | Leave | AddPartitions | ChangeWeights | Restart
 
 
 def events_of(
     join: Sequence[str], leave: Sequence[str], add_partitions: Sequence[str], restart: Sequence[str]
 ) -> tuple[Event, ...]:
-    """Return the events of the command's options, in the order in which they are played.
+    """Return the events of the command's options, in the order in which they are simulated.
 
     Raises:
         CommandError: An option cannot be understood.
@@ -91,7 +93,7 @@ def events_of(
 
 def _join(text: str) -> Join:
     if text.isdecimal():
-        if not 1 <= int(text) <= MOST_JOINING:
+        if len(text) > MOST_DIGITS or not 1 <= int(text) <= MOST_JOINING:
             raise CommandError(f"--join {text}: write a number from 1 to {MOST_JOINING}", ExitStatus.USAGE)
         return Join((NewMember(),) * int(text))
     client_id, _, rack = text.partition(":")
@@ -107,7 +109,7 @@ def _join(text: str) -> Join:
 def _add_partitions(text: str) -> AddPartitions:
     topic, equals, number = text.rpartition("=")
     digits = number.removeprefix("+")
-    if not (topic and equals and digits.isdecimal() and digits.isascii()):
+    if not (topic and equals and digits.isdecimal() and digits.isascii() and len(digits) <= MOST_DIGITS):
         raise CommandError(
             f"--add-partitions {text!r} is not understood: write TOPIC=TOTAL, as in orders=24, or TOPIC=+NEW",
             ExitStatus.USAGE,

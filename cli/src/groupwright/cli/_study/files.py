@@ -3,25 +3,26 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Collection, Mapping
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from groupwright.assignors import InvalidInputError, LoadAwareAssignor, Topic, with_weights
-from groupwright.cli._cluster.model import GroupMember, GroupType, Partitions
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._cluster.model import GroupMember, GroupType, Partitions, TopicPartition
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._study.events import (
     MOST_JOINING,
     AddPartitions,
+    ChangeWeights,
     Event,
     Join,
     Leave,
     NewMember,
     Restart,
-    Reweigh,
 )
-from groupwright.cli._study.model import StudiedGroup
-from groupwright.cli._suggest import did_you_mean
+from groupwright.cli._study.model import StudiedGroup, flat
+from groupwright.core.spelling import did_you_mean
 
 _T = TypeVar("_T")
 
@@ -100,6 +101,7 @@ def study_of(document: object) -> StudiedGroup:
         raise ValueError(
             f"members[{index}] has no assigned, but other members have: write it for all or for none"
         )
+    _check_owners([member for member, _ in members])
     topics = {
         name: _topic(name, each, f"topics.{name}")
         for name, each in _object(fields["topics"], "topics", None).items()
@@ -118,6 +120,17 @@ def study_of(document: object) -> StudiedGroup:
         epoch=_optional(_integer)(fields.get("epoch"), "epoch"),
         missing=tuple(sorted(subscribed - set(topics))),
     )
+
+
+def _check_owners(members: Sequence[GroupMember]) -> None:
+    owners: dict[TopicPartition, int] = {}
+    for index, member in enumerate(members):
+        for topic, number in flat(member.assigned):
+            other = owners.setdefault((topic, number), index)
+            if other != index:
+                raise ValueError(
+                    f"members[{index}].assigned has {topic}-{number}, which members[{other}] has too"
+                )
 
 
 def _member(value: object, place: str) -> tuple[GroupMember, float]:
@@ -170,7 +183,7 @@ def _events(value: object, place: str) -> list[Event]:
         case "join" if isinstance(given, int) and not isinstance(given, bool):
             return [Join((NewMember(),) * _within(given, place, 1, MOST_JOINING))]
         case "join":
-            return [Join(tuple(_each(_new, given, place)))]
+            return [Join(tuple(_each(_new_member, given, place)))]
         case "leave":
             return [Leave((given,) if isinstance(given, str) else _texts(given, place))]
         case "add_partitions":
@@ -181,12 +194,12 @@ def _events(value: object, place: str) -> list[Event]:
                 topic: _each(_weight, of_topic, f"{place}.{topic}")
                 for topic, of_topic in _object(given, place, None).items()
             }
-            return [Reweigh(weights)]
+            return [ChangeWeights(weights)]
         case _:
             return [Restart(_text(given, place))]
 
 
-def _new(value: object, place: str) -> NewMember:
+def _new_member(value: object, place: str) -> NewMember:
     fields = _object(value, place, _NEW_KEYS)
     return NewMember(
         client_id=_optional(_text)(fields.get("client_id"), f"{place}.client_id"),
@@ -204,7 +217,7 @@ def _new(value: object, place: str) -> NewMember:
 def _object(
     value: object, place: str, known: Collection[str] | None, required: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return an object, with `known` keys alone unless that is None."""
+    """Return an object; unless `known` is None, other keys than these are errors."""
     if not isinstance(value, dict):
         raise ValueError(f"{place} must be an object, not {_shown(value)}")  # noqa: TRY004 - as for all values
     if known is not None:
@@ -270,7 +283,7 @@ def _count(value: object, place: str) -> int:
 
 
 def _weight(value: object, place: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= sys.float_info.max:
         raise ValueError(f"{place} must be a finite number that is not negative, not {_shown(value)}")
     return float(value)
 
@@ -358,5 +371,5 @@ def _topic_document(topic: Topic) -> dict[str, Any]:
 
 
 def lists(partitions: Partitions) -> dict[str, list[int]]:
-    """Return partitions by topic as JSON has them."""
+    """Return partitions by topic with lists, for JSON."""
     return {topic: list(numbers) for topic, numbers in partitions.items()}

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from groupwright.assignors import (
+    CoPartitionedStickyAssignor,
     Group,
     InvalidInputError,
     Lag,
@@ -21,32 +22,33 @@ from groupwright.assignors import (
     with_weights,
 )
 from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._cluster.lookup import find_group
 from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType, Partitions
-from groupwright.cli._exit import CommandError, ExitStatus
-from groupwright.cli._output import few
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli._command_line.output import few
 from groupwright.cli._study.measurements import Measurements
-from groupwright.cli._study.model import OpenedGroup, StudiedGroup
-from groupwright.cli._study.weighing import Weighing
-from groupwright.cli.describe import find_group
+from groupwright.cli._study.model import OpenedGroup, StudiedGroup, does
+from groupwright.cli._study.weights_option import WeightsOption
 
-_AT_REST = frozenset({"Stable", "Empty", "Dead"})
-_PAUSE = 0.3  # seconds between two looks at a group that rebalances
+_NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead"})
+_PAUSE = 0.3  # seconds between two snapshots of a group that rebalances
+_BY_LOAD = frozenset({LoadAwareAssignor.name, CoPartitionedStickyAssignor.name})
+"""Assignors whose user data may have the member's capacity and its previous assignment."""
 
-
-_SOURCES: Mapping[Weighing, type[WeightSource]] = {
-    Weighing.THROUGHPUT: Throughput,
-    Weighing.LAG: Lag,
-    Weighing.PROCESSING_TIME: ProcessingTime,
+_SOURCES: Mapping[WeightsOption, type[WeightSource]] = {
+    WeightsOption.THROUGHPUT: Throughput,
+    WeightsOption.LAG: Lag,
+    WeightsOption.PROCESSING_TIME: ProcessingTime,
 }
 
 
-def read_live(cluster: Cluster, group: str, weighing: Weighing, *, patience: float) -> OpenedGroup:
+def read_live(cluster: Cluster, group: str, weights: WeightsOption, *, patience: float) -> OpenedGroup:
     """Return a group of a cluster. A group that rebalances is waited for, as its members are not known.
 
     Args:
         cluster: The cluster.
         group: The group's name.
-        weighing: Where the weights of partitions come from.
+        weights: Where the weights of partitions come from.
         patience: Seconds to wait for the end of a rebalance.
 
     Raises:
@@ -67,7 +69,7 @@ def read_live(cluster: Cluster, group: str, weighing: Weighing, *, patience: flo
     }
     missing = tuple(sorted(wanted - set(topics)))
     as_group = Group([Member(each.id, each.topics, user_data=each.user_data) for each in members], topics)
-    weighted, unweighted = _weighed(cluster, group, as_group, weighing)
+    weighted, unweighted = _weighed(cluster, group, as_group, weights)
     study = StudiedGroup(
         id=group,
         type=described.type,
@@ -79,17 +81,23 @@ def read_live(cluster: Cluster, group: str, weighing: Weighing, *, patience: flo
         epoch=described.epoch,
         missing=missing,
     )
-    return OpenedGroup(study, (*_missing_topics(missing), *unweighted))
+    forbidden = cluster.forbidden_topics(missing)
+    absent = [name for name in missing if name not in forbidden]
+    warnings = (
+        *subscribed_in_vain(absent, forbidden),
+        *((each, ExitStatus.INCOMPLETE) for each in unweighted),
+    )
+    return OpenedGroup(study, warnings)
 
 
 def _at_rest(cluster: Cluster, group: str, patience: float) -> DescribedGroup:
     deadline = time.monotonic() + patience
     described = find_group(cluster, group)
     check_is_of_consumers(described)
-    while described.type is GroupType.CLASSIC and described.state not in _AT_REST:
+    while described.type is GroupType.CLASSIC and described.state not in _NOT_REBALANCING:
         if time.monotonic() > deadline:
             raise CommandError(
-                f"the group {group!r} is {described.state}, and brokers do not tell the assignment of a "
+                f"the group {group!r} is {described.state}, and brokers do not return the assignment of a "
                 f"group that rebalances: it did not end within {patience:g} s; try again, or pass a longer "
                 "--timeout",
                 ExitStatus.REFUSED,
@@ -132,23 +140,24 @@ def with_matches(member: GroupMember, visible: Collection[str]) -> GroupMember:
 
 
 def with_owned(group: DescribedGroup, member: GroupMember) -> GroupMember:
-    """Return a member with the partitions that it had before it joined, as `sticky` told in its user data."""
-    if group.type is not GroupType.CLASSIC or group.assignor != StickyAssignor.name or member.owned:
+    """Return an eager member with the partitions that it had before it joined, which its user data has."""
+    has_previous = group.assignor in {StickyAssignor.name, *_BY_LOAD}
+    if group.type is not GroupType.CLASSIC or not has_previous or member.owned:
         return member
-    owned: Partitions = decode_previous_assignment(member.user_data).as_tuples()
+    owned: Partitions = decode_previous_assignment(member.user_data, group.assignor).as_tuples()
     return replace(member, owned=owned)
 
 
 def _weighed(
-    cluster: Cluster, group: str, as_group: Group, weighing: Weighing
+    cluster: Cluster, group: str, as_group: Group, weights: WeightsOption
 ) -> tuple[Mapping[str, Topic], list[str]]:
     """Return the topics with weights, and why they have none."""
-    if weighing is Weighing.NONE or not as_group.topics:
+    if weights is WeightsOption.NONE or not as_group.topics:
         return as_group.topics, []
-    source = _SOURCES[weighing]()
+    source = _SOURCES[weights]()
     try:
-        weights = source.weigh(as_group.topics, Measurements(cluster, group, as_group))
-        weighted = with_weights(as_group.topics, weights)
+        found = source.weigh(as_group.topics, Measurements(cluster, group, as_group))
+        weighted = with_weights(as_group.topics, found)
     except (CommandError, InvalidInputError) as error:
         return as_group.topics, [f"the weights of partitions are not known: {error}"]
     if not any(topic.weights is not None and topic.weights.any() for topic in weighted.values()):
@@ -157,16 +166,21 @@ def _weighed(
 
 
 def _capacities(group: DescribedGroup, as_group: Group) -> dict[str, float]:
-    """Return the capacities that members of `load-aware` told, if they are not 1."""
-    if group.type is not GroupType.CLASSIC or group.assignor != LoadAwareAssignor.name:
+    """Return the capacities that members sent, if they are not 1."""
+    if group.type is not GroupType.CLASSIC or group.assignor not in _BY_LOAD:
         return {}
     return {id_: each for id_, each in evaluate_load(as_group, {}).capacities.items() if each != 1}
 
 
-def _missing_topics(missing: Collection[str]) -> Iterator[str]:
-    if missing:
-        do = "does" if len(missing) == 1 else "do"
+def subscribed_in_vain(
+    absent: Collection[str], forbidden: Collection[str]
+) -> Iterator[tuple[str, ExitStatus]]:
+    """Yield which topics of the group cannot be assigned, and the exit status that says so."""
+    if absent:
+        yield f"members subscribe to {few(absent)}, which {does(len(absent))} not exist", ExitStatus.NOT_FOUND
+    if forbidden:
+        topics = few(sorted(forbidden))
         yield (
-            f"members subscribe to {few(missing)}, which {do} not exist, or may not be described by these "
-            "credentials"
+            f"members subscribe to {topics}, which these credentials may not describe",
+            ExitStatus.FORBIDDEN,
         )

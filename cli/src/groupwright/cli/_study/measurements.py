@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from groupwright.assignors import Group, told_processing_times
+from groupwright.assignors import Group, sent_processing_times
 from groupwright.cli._cluster.client import LATEST, Cluster
 from groupwright.cli._cluster.model import TopicPartition
 
@@ -49,8 +49,8 @@ class Measurements:
         return self._by_topic({key: each.offset for key, each in committed.items()})
 
     def processing_times(self) -> _Numbers:
-        """Return the seconds per message that members told when they joined, times their capacities."""
-        return told_processing_times(self._group.members, self._group.topics)
+        """Return the seconds per message that members sent when they joined, times their capacities."""
+        return sent_processing_times(self._group.members, self._group.topics)
 
     def _by_topic(self, found: Mapping[TopicPartition, int | None]) -> _Numbers:
         numbers: _Numbers = {}

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from groupwright.assignors import NO_GENERATION, Group, LoadAwareAssignor, Member, Topic
 from groupwright.cli._cluster.model import GroupMember, GroupType, Partitions, TopicPartition
-from groupwright.cli._exit import CommandError, ExitStatus
-from groupwright.cli._output import compact
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli._command_line.output import compact
 from groupwright.cli._study.events import Event
-from groupwright.cli._suggest import did_you_mean
+from groupwright.core.spelling import did_you_mean
 
 _GENERATION = 1  # any, and the same for all
 
@@ -46,6 +46,13 @@ class StudiedGroup:
         """The assignor that the group's leader runs; None if brokers assign, or it is not known."""
         return self.assignor if self.type is GroupType.CLASSIC else None
 
+    @property
+    def is_assignment_unknown(self) -> bool:
+        """True if neither assigned nor owned partitions of any member are known."""
+        if self.has_assignment or not self.members:
+            return False
+        return not any(member.owned for member in self.members)
+
     def present(self, member: GroupMember) -> Partitions:
         """Return the partitions that a member has before the next rebalance."""
         return member.assigned if self.has_assignment else member.owned
@@ -60,7 +67,7 @@ class StudiedGroup:
 
         Args:
             owned: By member id, the partitions that members own.
-            with_capacities: Whether members tell their capacities, as those of `load-aware` do.
+            with_capacities: Whether members send their capacities, as those of `load-aware` do.
         """
         generation = _GENERATION if any(owned.values()) else NO_GENERATION
         members = [
@@ -79,12 +86,12 @@ class StudiedGroup:
 
     @property
     def has_weights(self) -> bool:
-        """Whether the weight of any partition of a subscribed topic is known."""
+        """True if the weight of any partition of a subscribed topic is known."""
         return has_weights(self.topics, self.members)
 
     @property
     def has_racks(self) -> bool:
-        """Whether racks can matter: a member and a topic have some."""
+        """True if racks can matter: a member and a topic have some."""
         return any(member.rack for member in self.members) and any(
             any(topic.racks or ()) for topic in self.topics.values()
         )
@@ -96,11 +103,11 @@ class OpenedGroup:
 
     Attributes:
         study: The group.
-        warnings: What is not known of it, in sentences.
+        warnings: What is not known of it, in sentences, each with its exit status.
     """
 
     study: StudiedGroup
-    warnings: tuple[str, ...]
+    warnings: tuple[tuple[str, ExitStatus], ...]
 
 
 def has_weights(topics: Mapping[str, Topic], members: Iterable[GroupMember | Member]) -> bool:
@@ -110,7 +117,7 @@ def has_weights(topics: Mapping[str, Topic], members: Iterable[GroupMember | Mem
 
 
 def capacity_data(capacity: float | None) -> bytes | None:
-    """Return the user data with which a member of `load-aware` tells its capacity; None for the default."""
+    """Return the user data with which a member of `load-aware` sends its capacity; None for the default."""
     return None if capacity is None else LoadAwareAssignor(capacity=capacity).user_data(frozenset())
 
 
@@ -186,6 +193,11 @@ def headline(study: StudiedGroup) -> str:
         f"{counted(partitions, 'partition')} of {counted(len(topics), 'topic')}",
     ]
     return f"{study.id}: {', '.join(filter(None, parts))}"
+
+
+def does(number: int) -> str:
+    """Return the verb for a number of things."""
+    return "does" if number == 1 else "do"
 
 
 def counted(number: int, what: str) -> str:

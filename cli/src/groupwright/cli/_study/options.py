@@ -1,13 +1,15 @@
-"""Options of commands that study a group, and the group that they name."""
+"""Options of commands that study a group, the group that they name, and what is not known of it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from groupwright.cli._connection import connection_settings
-from groupwright.cli._exit import CommandError, ExitStatus
-from groupwright.cli._study.weighing import Weighing
+from groupwright.cli._command_line.connection import connection_settings
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli._command_line.output import harmless
+from groupwright.cli._study.weights_option import WeightsOption
 
 if TYPE_CHECKING:
     from groupwright.cli._study.model import OpenedGroup
@@ -19,10 +21,10 @@ GroupName = Annotated[
     str | None, typer.Option(metavar="GROUP", help="Name of a group of the cluster.", show_default=False)
 ]
 Weights = Annotated[
-    Weighing,
+    WeightsOption,
     typer.Option(
         help="Weights of a cluster's partitions: messages per second in the last 5 minutes, messages to "
-        "catch up on, the processing times that members of load-aware told, or none."
+        "catch up on, the processing times that members of load-aware sent, or none."
     ),
 ]
 SaveFile = Annotated[
@@ -40,7 +42,7 @@ def opened(
     config: Path | None,
     *,
     timeout: float,
-    weighing: Weighing,
+    weights: WeightsOption,
     save: Path | None,
 ) -> "OpenedGroup":
     """Return the group that a command's options name, and save it if wanted.
@@ -62,7 +64,17 @@ def opened(
         from groupwright.cli._study.live import read_live  # noqa: PLC0415 - as above
 
         with Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster:
-            found = read_live(cluster, group, weighing, patience=timeout)
+            found = read_live(cluster, group, weights, patience=timeout)
     if save is not None:
         write_study(save, found.study)
     return found
+
+
+def warn(command: str, warnings: Sequence[tuple[str, ExitStatus]]) -> ExitStatus:
+    """Print warnings on standard error, and return their exit status; `INCOMPLETE` for several ones."""
+    for sentence, _ in warnings:
+        typer.echo(f"groupwright {command}: {harmless(sentence)}", err=True)
+    statuses = {status for _, status in warnings}
+    if len(statuses) > 1:
+        return ExitStatus.INCOMPLETE
+    return statuses.pop() if statuses else ExitStatus.OK

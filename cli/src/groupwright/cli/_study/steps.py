@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from groupwright.assignors import Group, Member, Topic, with_weights
+from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import GroupMember
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._study.events import (
     ROLLING,
     AddPartitions,
+    ChangeWeights,
     Event,
     Join,
     Leave,
     NewMember,
     Restart,
-    Reweigh,
 )
 from groupwright.cli._study.model import StudiedGroup, find_member, find_topic
-from groupwright.cli.describe import member_names
 
 _MAX_PARTITIONS = 1_000_000
 
@@ -41,15 +41,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The steps of a simulation.
+class Scenario:
+    """A group and the steps to simulate.
 
     Attributes:
         study: The group at the beginning.
         steps: The events.
         names: The short names of all members, by member id. A member that restarts keeps its name.
         capacities: By member id, the capacities that are not 1.
-        has_made_up_ids: Whether a new member has a made-up id.
+        has_generated_ids: Whether a new member has a generated id.
         as_dynamic: Whether static members are simulated as dynamic ones.
     """
 
@@ -57,11 +57,11 @@ class Plan:
     steps: tuple[Step, ...]
     names: Mapping[str, str]
     capacities: Mapping[str, float]
-    has_made_up_ids: bool
+    has_generated_ids: bool
     as_dynamic: bool
 
 
-def plan_steps(study: StudiedGroup, events: Iterable[Event], *, as_dynamic: bool = False) -> Plan:
+def make_scenario(study: StudiedGroup, events: Iterable[Event], *, as_dynamic: bool = False) -> Scenario:
     """Turn events into steps.
 
     Args:
@@ -72,19 +72,21 @@ def plan_steps(study: StudiedGroup, events: Iterable[Event], *, as_dynamic: bool
     Raises:
         CommandError: An event names a member or topic that does not exist, or is not possible.
     """
-    names = member_names(study)
+    names = member_names(study.members)
     if as_dynamic:
         members = tuple(replace(member, instance_id=None) for member in study.members)
         study = replace(study, members=members)
     planner = _Planner(study, names)
     for event in events:
         planner.add(event)
-    return Plan(
-        study, tuple(planner.steps), planner.names, planner.capacities, planner.has_made_up_ids, as_dynamic
+    return Scenario(
+        study, tuple(planner.steps), planner.names, planner.capacities, planner.has_generated_ids, as_dynamic
     )
 
 
 class _Planner:
+    """The members, partitions and names after the events so far, and their steps."""
+
     def __init__(self, study: StudiedGroup, names: Mapping[str, str]) -> None:
         self._study = study
         self._members = {member.id: member for member in study.members}
@@ -93,7 +95,7 @@ class _Planner:
         self.steps: list[Step] = []
         self.names = dict(names)
         self.capacities = dict(study.capacities)
-        self.has_made_up_ids = False
+        self.has_generated_ids = False
 
     def add(self, event: Event) -> None:
         match event:
@@ -103,8 +105,8 @@ class _Planner:
                 self._leave(list(dict.fromkeys(self._find(name) for name in members)))
             case AddPartitions():
                 self._grow(event)
-            case Reweigh(weights):
-                self._reweigh(weights)
+            case ChangeWeights(weights):
+                self._change_weights(weights)
             case Restart(name):
                 ids = list(self._members) if name == ROLLING else [self._find(name)]
                 for id_ in ids:
@@ -114,18 +116,18 @@ class _Planner:
         return find_member(self._members.values(), self.names, name)
 
     def _join(self, members: Sequence[NewMember]) -> None:
-        made = [self._made(member) for member in members]
-        for member, new in zip(made, members, strict=True):
+        created = [self._create_member(member) for member in members]
+        for member, new in zip(created, members, strict=True):
             if new.capacity != 1:
                 self.capacities[member.id] = new.capacity
-        joined = _in_words([self.names[member.id] for member in made])
-        self._add(made, f"{joined} {'joins' if len(made) == 1 else 'join'}")
+        joined = _in_words([self.names[member.id] for member in created])
+        self._add(created, f"{joined} {'joins' if len(created) == 1 else 'join'}")
 
-    def _made(self, new: NewMember) -> GroupMember:
+    def _create_member(self, new: NewMember) -> GroupMember:
         self._new += 1
         clients = Counter(member.client_id for member in self._study.members)
         client_id = new.client_id or max(clients, key=lambda each: clients[each], default="consumer")
-        id_ = new.id or self._made_up_id(client_id, f"join {self._new}")
+        id_ = new.id or self._generated_id(client_id, f"join {self._new}")
         name = new.instance_id or new.client_id or new.id or f"new-{self._new}"
         if id_ in self._members or name in [self.names[known] for known in self._members]:
             raise CommandError(
@@ -134,18 +136,18 @@ class _Planner:
             )
         self.names[id_] = name
         topics = self._study.member_topics() if new.topics is None else new.topics
-        rack = new.rack or self._usual_rack()
+        rack = new.rack or self._smallest_rack()
         member = GroupMember(id_, client_id, "", new.instance_id, rack, topics)
         self._members[id_] = member
         return member
 
-    def _usual_rack(self) -> str | None:
+    def _smallest_rack(self) -> str | None:
         """Return the rack with the fewest members, since deployments spread them; None without racks."""
         racks = Counter(member.rack for member in self._members.values() if member.rack)
         return min(sorted(racks), key=lambda rack: racks[rack], default=None)
 
-    def _made_up_id(self, client_id: str, what: str) -> str:
-        self.has_made_up_ids = True
+    def _generated_id(self, client_id: str, what: str) -> str:
+        self.has_generated_ids = True
         return f"{client_id}-{uuid.uuid5(uuid.NAMESPACE_OID, f'{self._study.id} {client_id} {what}')}"
 
     def _add(self, members: Sequence[GroupMember], label: str) -> None:
@@ -176,7 +178,7 @@ class _Planner:
         self._leave([id_], f"{name} restarts: it leaves")
         # The ordinal makes ids of several restarts of one member differ.
         new = replace(
-            member, id=self._made_up_id(member.client_id, f"restart {len(self.steps)} of {member.id}")
+            member, id=self._generated_id(member.client_id, f"restart {len(self.steps)} of {member.id}")
         )
         self._members[new.id] = new
         self.names[new.id] = name
@@ -205,13 +207,13 @@ class _Planner:
 
         self.steps.append(Step(f"{name} grows from {before} to {after} partitions", change))
 
-    def _reweigh(self, weights: Mapping[str, Sequence[float]]) -> None:
+    def _change_weights(self, weights: Mapping[str, Sequence[float]]) -> None:
         for name, of_topic in weights.items():
             partitions = self._partitions[find_topic(self._partitions, name)]
             if len(of_topic) != partitions:
                 raise CommandError(
                     f"the event has {len(of_topic)} weights of {name}, which has {partitions} partitions "
-                    "then",
+                    "at that step",
                     ExitStatus.USAGE,
                 )
 

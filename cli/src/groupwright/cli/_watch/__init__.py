@@ -1,1 +1,1 @@
-"""A group that is watched: looks at it in, events and pictures out; and their outputs."""
+"""A watched group: snapshots in, events and views out; and their outputs."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from groupwright.cli._watch.events import Event, MemberPicture
+from groupwright.cli._watch.events import Event, MemberView
 from groupwright.cli._watch.progress import LagRate, Stalled
 from groupwright.cli._watch.sentences import timestamp
 
@@ -31,7 +31,7 @@ def _json(value: Any) -> Any:
                 "trend": value.trend.value,
                 "drain_seconds": _rounded(value.drain_seconds),
             }
-        case MemberPicture() | Stalled():
+        case MemberView() | Stalled():
             return {field.name: _json(getattr(value, field.name)) for field in fields(value)}
         case Mapping():
             return {key: _json(each) for key, each in value.items()}

@@ -1,4 +1,4 @@
-"""What happens to a watched group. Pure.
+"""Events of a watched group. Pure.
 
 The fields of an event are those of its JSON document, of which `watch.schema.json` is the reference.
 """
@@ -25,12 +25,12 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberPicture:
+class MemberView:
     """A member as it is shown.
 
     Attributes:
         name: A short name, which no other present member has.
-        assigned: Its partitions; those before the rebalance, while brokers do not tell them.
+        assigned: Its partitions; those before the rebalance, while brokers do not return them.
         recent: Those of them that it gained recently.
         lag: Lag of its partitions; None if it is not known.
         is_behind: Whether it has not reached its target assignment (KIP-848).
@@ -56,10 +56,10 @@ class MemberPicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSeen(Event):
-    """The group at the first look.
+    """The group at the first snapshot.
 
     Attributes:
-        epoch: The epoch; None in classic groups, of which brokers do not tell the generation.
+        epoch: The epoch; None in classic groups, of which brokers do not return the generation.
         stalled: Partitions that lag, and whose committed offset has not moved for some time.
     """
 
@@ -68,7 +68,7 @@ class GroupSeen(Event):
     state: str
     assignor: str | None
     epoch: int | None
-    members: tuple[MemberPicture, ...]
+    members: tuple[MemberView, ...]
     partitions: int
     lag: LagRate
     stalled: tuple[Stalled, ...]
@@ -76,7 +76,7 @@ class GroupSeen(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChanged(Event):
-    """The state of the group is another one.
+    """The state of the group has changed.
 
     Attributes:
         seconds: For how long the state before was seen.
@@ -138,7 +138,7 @@ class Rebalanced(Event):
 
     Attributes:
         began: When it was first seen.
-        seconds: Its duration as observed; None if it began and ended between two looks.
+        seconds: Its duration as observed; None if it began and ended between two snapshots.
         states: The states that were seen, from that before it to that after it.
         epoch_before: Epoch before it (KIP-848).
         epoch: Epoch after it.
@@ -166,7 +166,7 @@ class Rebalanced(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LagReported(Event):
-    """The lag, from time to time."""
+    """The lag, at an interval."""
 
     kind = "lag"
     lag: LagRate

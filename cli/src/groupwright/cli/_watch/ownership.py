@@ -23,7 +23,7 @@ class Moves:
 
 
 def ownership(group: DescribedGroup) -> Ownership | None:
-    """Return the owners of partitions; None while brokers do not tell them."""
+    """Return the owners of partitions; None while brokers do not return them."""
     if group.type is GroupType.CLASSIC and group.state != "Stable" and group.members:
         return None
     return {

@@ -37,7 +37,7 @@ class LagRate:
 
     Attributes:
         lag: Messages; None if the lag of no partition is known.
-        produced: Messages a second that were produced to the group's partitions; None before the second look.
+        produced: Messages a second produced to the group's partitions; None before the second snapshot.
         consumed: Messages a second that the group committed, likewise.
         trend: Direction of the lag.
     """
@@ -82,13 +82,13 @@ class _Sample:
 
 
 class Progress:
-    """Progress of a group, from its first look on."""
+    """Progress of a group, from its first snapshot on."""
 
     def __init__(self, interval: float, stalled_seconds: float) -> None:
-        """Start before the first look.
+        """Start before the first snapshot.
 
         Args:
-            interval: Seconds between looks.
+            interval: Seconds between snapshots.
             stalled_seconds: Seconds without progress after which a partition is stalled.
         """
         self._stalled_seconds = stalled_seconds
@@ -98,7 +98,7 @@ class Progress:
         self._unmoved: dict[TopicPartition, tuple[int, float]] = {}
 
     def update(self, lag: GroupLag, time: float) -> None:
-        """Take the group's next look."""
+        """Take the group's next snapshot."""
         before = self._partitions
         self._partitions = {(each.topic, each.partition): each for each in lag.partitions}
         produced = consumed = 0

@@ -11,12 +11,12 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from groupwright.cli._output import harmless
+from groupwright.cli._command_line.output import harmless
 from groupwright.cli._watch.document import document
 from groupwright.cli._watch.events import Event
 from groupwright.cli._watch.sentences import sentence, timestamp
 from groupwright.cli._watch.view import frame
-from groupwright.cli._watch.watched_group import Picture
+from groupwright.cli._watch.watched_group import GroupView
 
 
 class Reporter(Protocol):
@@ -33,8 +33,8 @@ class Reporter(Protocol):
     def report(self, events: Sequence[Event]) -> None:
         """Take events."""
 
-    def show(self, picture: Picture, now: float) -> None:
-        """Take the present picture."""
+    def show(self, view: GroupView, now: float) -> None:
+        """Show the group."""
 
 
 class Lines:
@@ -65,7 +65,7 @@ class Lines:
         for event in events:
             typer.echo(self._text(event))
 
-    def show(self, picture: Picture, now: float) -> None:
+    def show(self, view: GroupView, now: float) -> None:
         """Do nothing: events have their lines."""
 
 
@@ -96,7 +96,7 @@ def csv_line(group: str) -> Callable[[Event], str]:
 
 
 class Frame:
-    """Prints the whole picture."""
+    """Prints the group once, whole."""
 
     def __init__(self, console: Console) -> None:
         """Print on a console."""
@@ -112,21 +112,21 @@ class Frame:
         """Do nothing."""
 
     def report(self, events: Sequence[Event]) -> None:
-        """Do nothing: the picture has them."""
+        """Do nothing: the view has them."""
 
-    def show(self, picture: Picture, now: float) -> None:
-        """Print the picture."""
-        self._console.print(frame(picture, self._console, now=now))
+    def show(self, view: GroupView, now: float) -> None:
+        """Print the group."""
+        self._console.print(frame(view, self._console, now=now))
 
 
 class LiveFrame:
-    """Draws the picture in place, on the terminal's alternate screen; the last one stays on the terminal."""
+    """Draws the group in place, on the terminal's alternate screen; the last one stays on the terminal."""
 
     def __init__(self, console: Console) -> None:
         """Draw on a console."""
         self._console = console
         self._live = Live(console=console, screen=True, auto_refresh=False)
-        self._last: tuple[Picture, float] | None = None
+        self._last: tuple[GroupView, float] | None = None
 
     def __enter__(self) -> Self:
         """Switch to the alternate screen."""
@@ -136,16 +136,16 @@ class LiveFrame:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Switch back, and print the last picture."""
+        """Switch back, and print the last view."""
         self._live.stop()
         if self._last is not None:
-            picture, now = self._last
-            self._console.print(frame(picture, self._console, now=now, height=self._console.height - 1))
+            view, now = self._last
+            self._console.print(frame(view, self._console, now=now, height=self._console.height - 1))
 
     def report(self, events: Sequence[Event]) -> None:
-        """Do nothing: the picture has them."""
+        """Do nothing: the view has them."""
 
-    def show(self, picture: Picture, now: float) -> None:
-        """Draw the picture."""
-        self._last = (picture, now)
-        self._live.update(frame(picture, self._console, now=now, height=self._console.height), refresh=True)
+    def show(self, view: GroupView, now: float) -> None:
+        """Draw the group."""
+        self._last = (view, now)
+        self._live.update(frame(view, self._console, now=now, height=self._console.height), refresh=True)

@@ -1,4 +1,4 @@
-"""The loop of `groupwright watch`: it asks in one thread, and shows in the main thread."""
+"""The loop of `groupwright watch`: one thread takes snapshots, the main thread shows them."""
 
 import queue
 import threading
@@ -7,28 +7,28 @@ from collections.abc import Callable
 
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._cluster.lag import GroupLag, lag_of_groups
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._watch.reporters import Reporter
 from groupwright.cli._watch.watched_group import WatchedGroup
 
 _DRAW_SECONDS = 0.5
 _LATE_SECONDS = 3.0
-"""Time beyond the interval after which brokers count as silent; also if their requests have not timed out."""
+"""Time after the interval without a response before that is reported, even if no request has timed out."""
 
-Look = tuple[float, GroupLag | BaseException]
-"""The time of a look, and what it saw: the group, or an error."""
+Snapshot = tuple[float, GroupLag | BaseException]
+"""The time of a snapshot, and the group or the error."""
 
 
 def now() -> float:
-    """Return the time in seconds since the epoch, which no correction of the clock moves."""
+    """Return the time in seconds since the epoch; unlike `time.time`, it never goes back."""
     return _STARTED + time.monotonic()
 
 
 _STARTED = time.time() - time.monotonic()
 
 
-def look_at(cluster: Cluster, group: str) -> GroupLag:
-    """Look at a group once.
+def take_snapshot(cluster: Cluster, group: str) -> GroupLag:
+    """Return a group as it is now.
 
     Raises:
         CommandError: Brokers do not respond, or refuse.
@@ -36,33 +36,33 @@ def look_at(cluster: Cluster, group: str) -> GroupLag:
     return lag_of_groups(cluster, cluster.describe([group]))[group]
 
 
-class Looks:
-    """Looks at a group in a thread of its own, until `stop`."""
+class Snapshots:
+    """Takes snapshots of a group in a thread of its own, until `stop`."""
 
-    def __init__(self, look: Callable[[], GroupLag], interval: float) -> None:
+    def __init__(self, take: Callable[[], GroupLag], interval: float) -> None:
         """Create it.
 
         Args:
-            look: Looks once.
-            interval: Seconds between the beginnings of looks.
+            take: Takes a snapshot.
+            interval: Seconds from the start of one snapshot to that of the next.
         """
-        self._look, self._interval = look, interval
-        self._seen: queue.SimpleQueue[Look] = queue.SimpleQueue()
+        self._take, self._interval = take, interval
+        self._taken: queue.SimpleQueue[Snapshot] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="groupwright-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin with the first look."""
+        """Take the first snapshot."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Begin no more looks; the present one ends in the background."""
+        """Take no more snapshots; the present one ends in the background."""
         self._stopped.set()
 
-    def next(self, timeout: float) -> Look | None:
-        """Return the next look; None if none ends in time."""
+    def next(self, timeout: float) -> Snapshot | None:
+        """Return the next snapshot; None if there is none in time."""
         try:
-            return self._seen.get(timeout=timeout)
+            return self._taken.get(timeout=timeout)
         except queue.Empty:
             return None
 
@@ -70,10 +70,10 @@ class Looks:
         begin = now()
         while True:
             try:
-                seen: GroupLag | BaseException = self._look()
+                found: GroupLag | BaseException = self._take()
             except BaseException as error:  # noqa: BLE001 - the main thread raises it
-                seen = error
-            self._seen.put((now(), seen))
+                found = error
+            self._taken.put((now(), found))
             begin = max(begin + self._interval, now() - self._interval)
             if self._stopped.wait(max(begin - now(), 0)):
                 return
@@ -86,7 +86,7 @@ def wait_for(cluster: Cluster, group: str, *, interval: float, end: float | None
         cluster: The cluster.
         group: Name of the group.
         interval: Seconds between requests.
-        end: When to give up.
+        end: When the command times out.
 
     Raises:
         CommandError: It does not exist in time, or brokers do not respond.
@@ -98,7 +98,7 @@ def wait_for(cluster: Cluster, group: str, *, interval: float, end: float | None
 
 
 def watch(
-    looks: Looks,
+    snapshots: Snapshots,
     group: WatchedGroup,
     reporter: Reporter,
     *,
@@ -109,24 +109,24 @@ def watch(
     """Watch a group until its time is over, or Ctrl-C.
 
     Args:
-        looks: Looks at the group; started.
-        group: The group before its first look.
+        snapshots: The started thread.
+        group: The group before its first snapshot.
         reporter: The output.
-        interval: Seconds between looks.
+        interval: Seconds between snapshots.
         end: When to end; None for never.
-        once: Whether to end after the first picture.
+        once: Whether to end after the first view.
 
     Raises:
-        CommandError: Brokers refuse, or do not respond to the first look.
+        CommandError: Brokers refuse, or do not respond to the first snapshot.
     """
     last: float | None = None
     while last is None or end is None or now() < end:
         is_limited = end is not None and last is not None
-        look = looks.next(min(_DRAW_SECONDS, max((end or 0) - now(), 0)) if is_limited else _DRAW_SECONDS)
-        match look:
+        timeout = min(_DRAW_SECONDS, max((end or 0) - now(), 0)) if is_limited else _DRAW_SECONDS
+        match snapshots.next(timeout):
             case (at, GroupLag() as lag):
                 last = at
-                reporter.report(group.look(lag, at))
+                reporter.report(group.update(lag, at))
             case (at, CommandError(status=ExitStatus.UNREACHABLE) as error) if last is not None:
                 reporter.report(group.miss(str(error), at))
             case (_, BaseException() as error):
@@ -134,6 +134,6 @@ def watch(
             case _ if last is not None and now() - last > interval + _LATE_SECONDS:
                 reporter.report(group.miss("the present request has no response yet", now()))
         if last is not None:
-            reporter.show(group.picture(now()), now())
+            reporter.show(group.view(now()), now())
             if once:
                 return

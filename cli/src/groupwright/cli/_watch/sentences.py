@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from groupwright.cli._output import by_topic, plural
+from groupwright.cli._command_line.output import by_topic, plural
 from groupwright.cli._watch.events import (
     Answered,
     AnswerMissing,
@@ -64,7 +64,7 @@ def rebalance(event: Rebalanced) -> str:
 
 def duration(event: Rebalanced) -> str:
     """Return the duration of a rebalance as it was observed."""
-    return "between two looks" if event.seconds is None else f"{event.seconds:.1f} s"
+    return "between two snapshots" if event.seconds is None else f"{event.seconds:.1f} s"
 
 
 def _epochs(event: Rebalanced) -> str:

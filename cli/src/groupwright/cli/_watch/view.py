@@ -1,4 +1,4 @@
-"""What the terminal shows of a watched group: one frame, of a picture."""
+"""Frame of a watched group on the terminal."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -8,11 +8,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from groupwright.cli._output import compact, plural
+from groupwright.cli._command_line.output import compact, plural
 from groupwright.cli._watch import sentences
-from groupwright.cli._watch.events import MemberPicture, Rebalanced
+from groupwright.cli._watch.events import MemberView, Rebalanced
 from groupwright.cli._watch.sentences import span
-from groupwright.cli._watch.watched_group import Picture
+from groupwright.cli._watch.watched_group import GroupView
 
 _MARK = "*"
 """Mark of partitions that moved recently, which shows without colours too."""
@@ -22,35 +22,35 @@ _LINES = 2
 """Lines of one member's partitions, if the height is limited, about."""
 
 
-def frame(picture: Picture, console: Console, *, now: float, height: int | None = None) -> RenderableType:
+def frame(view: GroupView, console: Console, *, now: float, height: int | None = None) -> RenderableType:
     """Return a frame for the width of a console.
 
     Args:
-        picture: The group.
+        view: The group.
         console: Where it will be shown.
         now: The time, in seconds since the epoch.
         height: Lines that it may have; None for all members and rebalances.
     """
-    head = Group(*_head(picture, now))
-    members = sorted(picture.members, key=lambda each: (not each.recent, -(each.lag or 0), each.name))
+    head = Group(*_head(view, now))
+    members = sorted(view.members, key=lambda each: (not each.recent, -(each.lag or 0), each.name))
     if height is None:
-        return Group(head, *_members(picture, members, None), *_history(picture, len(picture.rebalances)))
+        return Group(head, *_members(view, members, None), *_history(view, len(view.rebalances)))
 
     def lines(*parts: RenderableType) -> int:
         return len(console.render_lines(Group(*parts), pad=False))
 
     budget = _LINES * max(console.width - _OTHER_COLUMNS, 1)
     room = height - lines(head)
-    reserved = min(lines(*_history(picture, 2)), room // 2)
+    reserved = min(lines(*_history(view, 2)), room // 2)
     shown = _most(
         min(len(members), 1),
         len(members),
-        lambda count: lines(*_members(picture, members[:count], budget)) <= room - reserved,
+        lambda count: lines(*_members(view, members[:count], budget)) <= room - reserved,
     )
-    table = _members(picture, members[:shown], budget)
+    table = _members(view, members[:shown], budget)
     room -= lines(*table)
-    past = _most(0, len(picture.rebalances), lambda count: lines(*_history(picture, count)) <= room)
-    return Group(head, *table, *_history(picture, past))
+    past = _most(0, len(view.rebalances), lambda count: lines(*_history(view, count)) <= room)
+    return Group(head, *table, *_history(view, past))
 
 
 def _most(least: int, most: int, fits: Callable[[int], bool]) -> int:
@@ -65,34 +65,34 @@ def _most(least: int, most: int, fits: Callable[[int], bool]) -> int:
 # --- The head ---------------------------------------------------------------------------------------
 
 
-def _head(picture: Picture, now: float) -> Iterator[Text]:
-    epoch = "" if picture.epoch is None else f"epoch {picture.epoch}"
+def _head(view: GroupView, now: float) -> Iterator[Text]:
+    epoch = "" if view.epoch is None else f"epoch {view.epoch}"
     state = (
-        picture.state if picture.exists else "the group does not exist any more",
-        "bold green" if picture.state == "Stable" else "bold yellow",
+        view.state if view.exists else "the group does not exist any more",
+        "bold green" if view.state == "Stable" else "bold yellow",
     )
     yield Text.assemble(
-        (picture.group, "bold"),
+        (view.group, "bold"),
         "  ",
         state,
-        f" for {span(picture.state_seconds)}",
-        (f"  {', '.join(filter(None, [picture.type, picture.assignor, epoch]))}", "dim"),
+        f" for {span(view.state_seconds)}",
+        (f"  {', '.join(filter(None, [view.type, view.assignor, epoch]))}", "dim"),
         (f"  {clock(now)}", "dim"),
         overflow="fold",
     )
-    count = f"{plural(len(picture.members), 'member')}, {plural(picture.partitions, 'partition')}; "
-    if picture.exists:
-        yield Text(f"{count}{sentences.lag(picture.lag)}", overflow="fold")
-    if picture.state == "Empty":
+    count = f"{plural(len(view.members), 'member')}, {plural(view.partitions, 'partition')}; "
+    if view.exists:
+        yield Text(f"{count}{sentences.lag(view.lag)}", overflow="fold")
+    if view.state == "Empty":
         yield _warning("The group has no members: nobody consumes.")
-    if picture.stalled:
-        yield _warning(sentences.stalled(picture.stalled).removeprefix("; ").capitalize())
-    if picture.rebalancing_seconds is not None:
-        before = ", partitions are those before it" if picture.is_before_rebalance else ""
-        yield _warning(f"Rebalancing for {span(picture.rebalancing_seconds)}{before}")
-    if picture.silent_since is not None:
-        silent = span(max(now - picture.silent_since, 0))
-        text = f"! No answer since {clock(picture.silent_since)} ({silent}): {picture.silence}"
+    if view.stalled:
+        yield _warning(sentences.stalled(view.stalled).removeprefix("; ").capitalize())
+    if view.rebalancing_seconds is not None:
+        before = ", partitions are those before it" if view.is_before_rebalance else ""
+        yield _warning(f"Rebalancing for {span(view.rebalancing_seconds)}{before}")
+    if view.silent_since is not None:
+        silent = span(max(now - view.silent_since, 0))
+        text = f"! No answer since {clock(view.silent_since)} ({silent}): {view.silence}"
         yield Text(text, "bold red", overflow="fold")
 
 
@@ -108,17 +108,17 @@ def clock(time: float) -> str:
 # --- Members ----------------------------------------------------------------------------------------
 
 
-def _members(picture: Picture, members: Sequence[MemberPicture], budget: int | None) -> list[RenderableType]:
+def _members(view: GroupView, members: Sequence[MemberView], budget: int | None) -> list[RenderableType]:
     """Return the table of members, and a line about those that are left out.
 
     Args:
-        picture: The group.
+        view: The group.
         members: The members to show.
         budget: Characters for the partitions of a member; None for all.
     """
-    if not picture.members:
+    if not view.members:
         return []
-    everyone = picture.members
+    everyone = view.members
     has_instance = any(each.instance_id is not None for each in everyone)
     has_client = any(each.client_id != each.name for each in everyone)
     has_rack = any(each.rack is not None for each in everyone)
@@ -156,14 +156,14 @@ def _members(picture: Picture, members: Sequence[MemberPicture], budget: int | N
     return parts
 
 
-def _left_out(everyone: Sequence[MemberPicture], shown: Sequence[MemberPicture]) -> str:
+def _left_out(everyone: Sequence[MemberView], shown: Sequence[MemberView]) -> str:
     names = {each.id for each in shown}
     rest = [each for each in everyone if each.id not in names]
     count = plural(sum(each.count for each in rest), "partition")
     return f"and {plural(len(rest), 'more member')}: {count}, lag {sum(each.lag or 0 for each in rest):,}"
 
 
-def _partitions(member: MemberPicture, budget: int | None) -> Text:
+def _partitions(member: MemberView, budget: int | None) -> Text:
     """Return the partitions of a member, those that moved recently with a mark."""
     text, left = Text(overflow="fold"), member.count
     for topic, numbers in member.assigned.items():
@@ -194,13 +194,13 @@ def _runs(numbers: Sequence[int], recent: set[int]) -> list[tuple[list[int], boo
 # --- Rebalances -------------------------------------------------------------------------------------
 
 
-def _history(picture: Picture, count: int) -> list[RenderableType]:
+def _history(view: GroupView, count: int) -> list[RenderableType]:
     """Return the last rebalances, the newest first."""
-    total = len(picture.rebalances)
+    total = len(view.rebalances)
     heading = "No rebalance seen" if not total else f"{plural(total, 'rebalance')} seen"
-    minute = f", {picture.rebalances_a_minute} in the last minute" if total else ""
+    minute = f", {view.rebalances_a_minute} in the last minute" if total else ""
     parts: list[RenderableType] = [Text(), Text(f"{heading}{minute}", "bold")]
-    for each in picture.rebalances[:count]:
+    for each in view.rebalances[:count]:
         parts += _rebalance(each)
     if 0 < count < total:
         parts.append(Text(f"and {total - count} earlier", "dim"))

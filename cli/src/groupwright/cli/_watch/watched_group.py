@@ -1,11 +1,11 @@
-"""A group that is watched: looks at it in, events and pictures out. Pure: no clock, no I/O."""
+"""A watched group: snapshots in, events and views out. Pure: no clock, no I/O."""
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from groupwright.cli._cluster.group_history import AT_REST, GroupHistory
+from groupwright.cli._cluster.group_history import NOT_REBALANCING, GroupHistory
 from groupwright.cli._cluster.lag import GroupLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupMember, Partitions, TopicPartition
 from groupwright.cli._watch.events import (
@@ -16,8 +16,8 @@ from groupwright.cli._watch.events import (
     LagReported,
     MemberJoined,
     MemberLeft,
-    MemberPicture,
     MemberRestarted,
+    MemberView,
     Rebalanced,
     StateChanged,
 )
@@ -32,19 +32,19 @@ _STORM_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class GroupView:
     """The group as it is shown.
 
     Attributes:
-        time: The time of the last look.
+        time: The time of the last snapshot.
         state_seconds: For how long the state has been seen.
         is_before_rebalance: Whether the members' partitions are those before the present rebalance.
         partitions: Number of assigned partitions.
         rebalances: The rebalances that were seen, the newest first.
         rebalances_a_minute: Number of those that ended within the last minute.
         rebalancing_seconds: For how long the present rebalance has been seen; None if there is none.
-        silent_since: The time of the last answer, if brokers do not answer; else None.
-        silence: Why they do not answer.
+        silent_since: The time of the last response, if brokers do not respond; else None.
+        silence: Why they do not respond.
     """
 
     group: str
@@ -54,7 +54,7 @@ class Picture:
     state_seconds: float
     assignor: str | None
     epoch: int | None
-    members: tuple[MemberPicture, ...]
+    members: tuple[MemberView, ...]
     is_before_rebalance: bool
     partitions: int
     lag: LagRate
@@ -67,7 +67,7 @@ class Picture:
 
     @property
     def exists(self) -> bool:
-        """Whether the group exists."""
+        """True if the group exists."""
         return self.state != "Dead"
 
 
@@ -85,18 +85,18 @@ class _Rebalance:
 
 
 class WatchedGroup:
-    """A group that is watched, from the first look on.
+    """A watched group, from its first snapshot on.
 
-    A look finds a rebalance as `GroupHistory` does. Attributes are for tests and views.
+    Rebalances are detected as by `GroupHistory`.
     """
 
     def __init__(
         self, *, interval: float = 1.0, lag_seconds: float = 10.0, stalled_seconds: float = 15.0
     ) -> None:
-        """Start before the first look.
+        """Start before the first snapshot.
 
         Args:
-            interval: Seconds between looks.
+            interval: Seconds between snapshots.
             lag_seconds: Seconds between reports of the lag.
             stalled_seconds: Seconds without progress after which a partition is stalled.
         """
@@ -116,14 +116,14 @@ class WatchedGroup:
         self._rebalances: deque[Rebalanced] = deque(maxlen=_HISTORY)
         self._silence = ""
 
-    # --- Looks --------------------------------------------------------------------------------------
+    # --- Snapshots ----------------------------------------------------------------------------------
 
-    def look(self, lag: GroupLag, time: float) -> list[Event]:
-        """Take the next look at the group and return what happened since the last.
+    def update(self, lag: GroupLag, time: float) -> list[Event]:
+        """Take the group's next snapshot, and return the events since the last one.
 
         Args:
-            lag: The group.
-            time: The time of the look, in seconds since the epoch.
+            lag: The group with its lag.
+            time: The time of the snapshot, in seconds since the epoch.
         """
         events: list[Event] = self._answered(time)
         before, self._lag = self._lag, lag
@@ -132,7 +132,7 @@ class WatchedGroup:
         self._progress.update(lag, time)
         self._time = time
         if before is None:
-            return self._first(lag.group, time)
+            return self._start(lag.group, time)
         events += self._state_changes(before.group, lag.group, time)
         members = self._member_changes(lag.group, time)
         events += members
@@ -141,16 +141,16 @@ class WatchedGroup:
         if self._rebalance is None and (self._history.rebalances > count or differs):
             self._rebalance = _Rebalance(time, [before.group.state], epoch_before, self._owned)
         if owned is not None:
-            self._own(owned, time)
+            self._update_owned(owned, time)
         if self._rebalance is not None:
-            events += self._follow(self._rebalance, lag.group, members, time)
+            events += self._update_rebalance(self._rebalance, lag.group, members, time)
         if lag.group.exists and time - self._reported >= self._lag_seconds:
             self._reported = time
             events.append(LagReported(time=time, lag=self._progress.rate(), stalled=self._stalled(time)))
         return events
 
     def miss(self, reason: str, time: float) -> list[Event]:
-        """Take a look that failed, or that takes long; return the first of several as an event.
+        """Record a snapshot that failed or is late; return an event for the first one in a row.
 
         Args:
             reason: Why there is no answer.
@@ -165,25 +165,25 @@ class WatchedGroup:
             [Answered(time=time, seconds=time - self._time)] if was_silent and self._lag is not None else []
         )
 
-    def _first(self, group: DescribedGroup, time: float) -> list[Event]:
+    def _start(self, group: DescribedGroup, time: float) -> list[Event]:
         self._names.learn(group.members)
         self._members = {member.identity: member for member in group.members}
         self._owned = ownership(group) or {}
         self._state_since = self._reported = time
-        if group.state not in AT_REST:
+        if group.state not in NOT_REBALANCING:
             self._rebalance = _Rebalance(time, [group.state], group.epoch, self._owned)
-        picture = self.picture(time)
+        view = self.view(time)
         return [
             GroupSeen(
                 time=time,
-                type=picture.type,
-                state=picture.state,
-                assignor=picture.assignor,
-                epoch=picture.epoch,
-                members=picture.members,
-                partitions=picture.partitions,
-                lag=picture.lag,
-                stalled=picture.stalled,
+                type=view.type,
+                state=view.state,
+                assignor=view.assignor,
+                epoch=view.epoch,
+                members=view.members,
+                partitions=view.partitions,
+                lag=view.lag,
+                stalled=view.stalled,
             )
         ]
 
@@ -202,7 +202,7 @@ class WatchedGroup:
         events: list[Event] = [
             MemberLeft(
                 time=time,
-                **self._of(member),
+                **self._member_fields(member),
                 stalled=tuple(each for each in stalled if each.member == self._names[member.identity]),
             )
             for member in left
@@ -212,12 +212,14 @@ class WatchedGroup:
             known = before.get(identity)
             if known is None:
                 again = self._names.returns(member)
-                events.append(MemberJoined(time=time, again=again, **self._of(member)))
+                events.append(MemberJoined(time=time, again=again, **self._member_fields(member)))
             elif known.id != member.id:
-                events.append(MemberRestarted(time=time, host_before=known.host, **self._of(member)))
+                events.append(
+                    MemberRestarted(time=time, host_before=known.host, **self._member_fields(member))
+                )
         return events
 
-    def _own(self, owned: Ownership, time: float) -> None:
+    def _update_owned(self, owned: Ownership, time: float) -> None:
         for identity, partitions in moves(self._owned, owned).gained.items():
             self._gained_at |= {(identity, each): time for each in partitions}
         self._gained_at = {
@@ -227,7 +229,7 @@ class WatchedGroup:
         }
         self._owned = owned
 
-    def _follow(
+    def _update_rebalance(
         self, rebalance: _Rebalance, group: DescribedGroup, members: list[Event], time: float
     ) -> list[Event]:
         if rebalance.states[-1] != group.state:
@@ -241,7 +243,7 @@ class WatchedGroup:
                     rebalance.stalled += event.stalled
                 case _:
                     pass
-        if group.state not in AT_REST:
+        if group.state not in NOT_REBALANCING:
             return []
         self._rebalance = None
         change = moves(rebalance.before, self._owned)
@@ -262,19 +264,19 @@ class WatchedGroup:
         self._rebalances.appendleft(event)
         return [event]
 
-    # --- The picture --------------------------------------------------------------------------------
+    # --- The view -----------------------------------------------------------------------------------
 
-    def picture(self, now: float) -> Picture:
-        """Return the group as it is shown, after the first look.
+    def view(self, now: float) -> GroupView:
+        """Return the group as it is shown, after the first snapshot.
 
         Args:
             now: The time, in seconds since the epoch.
         """
         if self._lag is None:
-            raise ValueError("the group was not looked at")
+            raise ValueError("the group has no snapshot yet")
         group, lags = self._lag.group, self._progress.lags()
         members = [self._member(member, lags) for member in group.members]
-        return Picture(
+        return GroupView(
             group=group.id,
             time=self._time,
             type=group.type.value,
@@ -294,10 +296,10 @@ class WatchedGroup:
             silence=self._silence,
         )
 
-    def _member(self, member: GroupMember, lags: Mapping[TopicPartition, int]) -> MemberPicture:
+    def _member(self, member: GroupMember, lags: Mapping[TopicPartition, int]) -> MemberView:
         owned = self._owned.get(member.identity, frozenset())
         known = [lags[each] for each in owned if each in lags]
-        return MemberPicture(
+        return MemberView(
             name=self._names[member.identity],
             id=member.id,
             client_id=member.client_id,
@@ -315,7 +317,7 @@ class WatchedGroup:
         owners = {each: self._names[identity] for identity, some in self._owned.items() for each in some}
         return self._progress.stalled(time, owners)
 
-    def _of(self, member: GroupMember) -> dict[str, Any]:
+    def _member_fields(self, member: GroupMember) -> dict[str, Any]:
         return {
             "member": self._names[member.identity],
             "id": member.id,

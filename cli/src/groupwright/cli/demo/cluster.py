@@ -13,6 +13,8 @@ from confluent_kafka.cimpl import NewTopic
 from groupwright.cli.demo.errors import DemoError
 
 _REQUEST_SECONDS = 10.0
+_DOWN_SECONDS = 2.0
+"""Time for which every connection must fail before no Kafka is expected at the address."""
 _TOPIC_SECONDS = 30.0
 _POLL_SECONDS = 0.5
 
@@ -33,6 +35,7 @@ class Cluster:
         self.connection = connection
         self.bootstrap_servers = str(connection["bootstrap.servers"])
         self._connection_error = ""
+        self._down_since: float | None = None
         configuration: dict[str, Any] = {
             **connection,
             "client.id": "groupwright-demo",
@@ -48,10 +51,12 @@ class Cluster:
         """Wait until the cluster responds.
 
         Raises:
-            DemoError: The cluster does not respond within 10 s.
+            DemoError: No connection can be made for 2 s, or the cluster does not respond within 10 s.
         """
         deadline = time.monotonic() + _REQUEST_SECONDS
-        while time.monotonic() < deadline:
+        while (now := time.monotonic()) < deadline:
+            if self._down_since is not None and now > self._down_since + _DOWN_SECONDS:
+                raise DemoError(f"no Kafka answers at {self.bootstrap_servers}: {self._connection_error}")
             with suppress(KafkaException):
                 self._admin.list_topics(timeout=_POLL_SECONDS)
                 return
@@ -93,6 +98,8 @@ class Cluster:
     def _on_error(self, error: KafkaError) -> None:
         if error.code() != _ALL_BROKERS_DOWN:  # it hides the error before it, which names the cause
             self._connection_error = error.str()
+        elif self._connection_error and self._down_since is None:
+            self._down_since = time.monotonic()
 
 
 def _result(future: Future[T], failure: str) -> T:

@@ -50,7 +50,7 @@ class Interrupts:
 
     @property
     def pending(self) -> bool:
-        """Whether a signal has arrived that was not acknowledged."""
+        """True if a signal has arrived that was not acknowledged."""
         return len(self._received) > self._acknowledged
 
     def acknowledge(self) -> None:

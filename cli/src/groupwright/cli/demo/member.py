@@ -4,7 +4,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, start_http_server
 
-from groupwright.cli._assignors import load_assignor
+from groupwright.cli._command_line.assignors import load_assignor
 from groupwright.consumer import Consumer
 from groupwright.instrumentation import instrument
 from groupwright.testing.groups import WithDetails

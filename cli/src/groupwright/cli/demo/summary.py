@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from groupwright.cli._output import Column
+from groupwright.cli._command_line.output import Column
 from groupwright.cli.demo.view_model import MemberRow
 from groupwright.testing.groups import Redelivery, Report, Span, examples
 
@@ -54,7 +54,7 @@ class Summary:
 
     @property
     def passed(self) -> bool:
-        """Whether no guarantee was violated, and only messages of the demo were consumed."""
+        """True if no guarantee was violated, and only messages of the demo were consumed."""
         return not (self.report.violations or self.report.foreign)
 
     @property

@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from groupwright.cli._output import compact, is_live
+from groupwright.cli._command_line.output import compact, is_live
 from groupwright.cli.demo.summary import Summary
 from groupwright.cli.demo.view_model import GONE, MemberRow, Progress, Status, StepState, ViewModel
 

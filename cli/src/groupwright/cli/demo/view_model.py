@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
-from groupwright.cli._output import compact
+from groupwright.cli._command_line.output import compact
 from groupwright.testing.groups import (
     Consumed,
     Event,
@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 GONE = frozenset({Status.LEFT, Status.KILLED})
 _RECENT = 1_000  # calls of consume that are remembered: more than in any rebalance
-_LIVE = frozenset({Status.STARTING, Status.JOINING, Status.CONSUMING, Status.REBALANCING})
+_ACTIVE = frozenset({Status.STARTING, Status.JOINING, Status.CONSUMING, Status.REBALANCING})
 
 
 @dataclass(slots=True)
@@ -84,9 +84,9 @@ class MemberRow:
                 self._recent.append((event.time, size))
             case Revoked(partitions=partitions):
                 self._revoked_at = event.time
-                gone = {number for _, number in partitions}
-                self.owned = tuple(number for number in self.owned if number not in gone)
-                self.revoked += len(gone)
+                revoked = {number for _, number in partitions}
+                self.owned = tuple(number for number in self.owned if number not in revoked)
+                self.revoked += len(revoked)
                 self._become(Status.REBALANCING)
             case Rebalanced(outcome=outcome) if outcome != "failed":
                 return self._rebalanced(event)
@@ -113,7 +113,8 @@ class MemberRow:
         )
 
     def _become(self, status: Status) -> None:
-        if self.status in _LIVE:
+        """Set the status, unless the member leaves or has ended: late events do not change that."""
+        if self.status in _ACTIVE:
             self.status = status
 
 
@@ -157,13 +158,13 @@ class ViewModel:
     consumed: int = 0
     redelivered: int = 0
     waiting: int = 0
-    _taken: dict[str, int] = field(default_factory=dict)
+    _applied: dict[str, int] = field(default_factory=dict)  # number of events, by member
 
     def update(self, ledger: Ledger) -> Iterator[str]:
         """Apply new events of the ledger; yield lines of text for those that are shown."""
         for name, row in self.members.items():
             history = ledger.histories[name]
-            events, self._taken[name] = history[self._taken.get(name, 0) :], len(history)
+            events, self._applied[name] = history[self._applied.get(name, 0) :], len(history)
             yield from filter(None, map(row.apply, events))
         self.produced, self.consumed = ledger.produced_count, ledger.consumed_count
         self.redelivered, self.waiting = ledger.redelivered_count, ledger.unconsumed_count

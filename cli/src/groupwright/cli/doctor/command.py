@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, read_settings
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Output, OutputFormat, plural
+from groupwright.cli._command_line.connection import BootstrapServers, ConfigFile, Timeout, read_settings
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._command_line.output import Output, OutputFormat, plural
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from groupwright.cli._cluster.model import GroupType
-from groupwright.cli._exit import CommandError, ExitStatus
-from groupwright.cli._suggest import did_you_mean
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.core.configuration import parse_integer
 from groupwright.core.offsets_topic import OFFSETS_TOPIC
+from groupwright.core.spelling import did_you_mean
 from groupwright.instrumentation.advice import BrokerLimits, GroupFacts, OffsetsTopic
 
 if TYPE_CHECKING:

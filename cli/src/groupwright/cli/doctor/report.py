@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
-from groupwright.cli._exit import ExitStatus
-from groupwright.cli._output import Column, OutputFormat, console, plural, print_json, print_rows
+from groupwright.cli._command_line.exit import ExitStatus
+from groupwright.cli._command_line.output import Column, OutputFormat, console, plural, print_json, print_rows
 from groupwright.instrumentation.advice import Finding, Severity
 
 _COLUMNS = tuple(

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from groupwright.cli._suggest import did_you_mean
 from groupwright.consumer.configuration import (
     ConfigurationProblem,
     ProblemKind,
@@ -11,6 +10,7 @@ from groupwright.consumer.configuration import (
     known_properties,
 )
 from groupwright.core.configuration import Configuration
+from groupwright.core.spelling import did_you_mean
 from groupwright.instrumentation.advice import Finding, Severity
 
 _LEFT_TO_RULES = frozenset(

@@ -6,11 +6,23 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from groupwright.cli._completion import GroupName
-from groupwright.cli._connection import BootstrapServers, ConfigFile, Timeout, connection_settings
-from groupwright.cli._exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._output import Output, OutputFormat, harmless, plural, print_json, print_rows
-from groupwright.cli._suggest import did_you_mean
+from groupwright.cli._cluster.completion import GroupName
+from groupwright.cli._command_line.connection import (
+    BootstrapServers,
+    ConfigFile,
+    Timeout,
+    connection_settings,
+)
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
+from groupwright.cli._command_line.output import (
+    Output,
+    OutputFormat,
+    harmless,
+    plural,
+    print_json,
+    print_rows,
+)
+from groupwright.core.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
@@ -113,7 +125,7 @@ def _check_options(*, actions: list[bool], execute: bool, create: bool) -> None:
         raise CommandError("--create needs --reset-to", ExitStatus.USAGE)
 
 
-# --- What there is ----------------------------------------------------------------------------------
+# --- Queries ----------------------------------------------------------------------------------------
 
 
 def _find(cluster: "Cluster", group: str, *, create: bool) -> "DescribedGroup":
@@ -192,7 +204,7 @@ def _export(path: Path, plan: "list[PlannedPartition]") -> None:
     _say(f"{path} has the offsets of {plural(len(found), 'partition')}, as they were before")
 
 
-# --- What is written --------------------------------------------------------------------------------
+# --- Execution --------------------------------------------------------------------------------------
 
 
 def _execute(
@@ -219,18 +231,18 @@ def _execute(
         _say(f"interrupted: see `groupwright offsets {group.id}` for the offsets that were written")
         raise
     changes = [each for each in plan if each.is_change]
-    made = view.rows(plan, action, is_executed=True, failures=result.failures)
-    _print_made(group, action, made, output, is_executed=True)
+    rows = view.rows(plan, action, is_executed=True, failures=result.failures)
+    _print_rows(group, action, rows, output, is_executed=True)
     if not result.failures:
         verb = "deleted" if action is view.Action.DELETE else "written"
         _say(f"{plural(len(changes), 'offset')} {verb} and read back, {len(plan) - len(changes)} unchanged")
         raise typer.Exit
     _say_each([f"{each.name}: {result.failures[each.key]}" for each in plan if each.key in result.failures])
-    joined = cluster.describe([group.id])[group.id]
+    current = cluster.describe([group.id])[group.id]  # a member may have joined meanwhile
     is_untouched = all(
         each.key in result.failures and result.held.get(each.key) == each.committed for each in changes
     )
-    if is_untouched and (refusal := _refusal(joined, action, plan)):
+    if is_untouched and (refusal := _refusal(current, action, plan)):
         raise CommandError(f"nothing was written: the broker refused it, since {refusal}", ExitStatus.REFUSED)
     done = len(changes) - len(result.failures)
     raise CommandError(
@@ -254,7 +266,7 @@ def _refusal(group: "DescribedGroup", action: "Action", plan: "list[PlannedParti
     return ""
 
 
-# --- What is said -----------------------------------------------------------------------------------
+# --- Output -----------------------------------------------------------------------------------------
 
 
 def _print(
@@ -262,13 +274,13 @@ def _print(
 ) -> None:
     from groupwright.cli.offsets import view  # noqa: PLC0415 - as above
 
-    _print_made(group, action, view.rows(plan, action), output, is_executed=False)
+    _print_rows(group, action, view.rows(plan, action), output, is_executed=False)
 
 
-def _print_made(
+def _print_rows(
     group: "DescribedGroup",
     action: "Action",
-    made: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
     output: OutputFormat,
     *,
     is_executed: bool,
@@ -276,15 +288,15 @@ def _print_made(
     from groupwright.cli.offsets import view  # noqa: PLC0415 - as above
 
     if output is OutputFormat.JSON:
-        print_json(view.document(group, action, made, is_executed=is_executed))
+        print_json(view.document(group, action, rows, is_executed=is_executed))
     else:
         columns = view.SHOWN_COLUMNS if action is view.Action.SHOW else view.PLAN_COLUMNS
         is_table = output is OutputFormat.TABLE
-        print_rows(list(map(view.printable, made)) if is_table else made, columns, output)
+        print_rows(list(map(view.printable, rows)) if is_table else rows, columns, output)
 
 
 def _report(group: "DescribedGroup", action: "Action", plan: "list[PlannedPartition]") -> None:
-    """Say what the plan means, and exit with the status that its execution would have.
+    """Report on the dry run, and exit with the status that an execution would have.
 
     Raises:
         CommandError: The execution would be refused, or a part of the plan is not known.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.offsets.plan import PlannedPartition
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
-from groupwright.cli._exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 
 _FIELDS = ("topic", "partition", "offset")
 

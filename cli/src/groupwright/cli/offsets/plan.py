@@ -65,7 +65,7 @@ class PlannedPartition:
 
     @property
     def is_change(self) -> bool:
-        """Whether the plan changes the partition's offset."""
+        """True if the plan changes the partition's offset."""
         return not self.error and self.after != self.before
 
     @property
@@ -85,7 +85,7 @@ class PlannedPartition:
 
 
 def shown(partitions: Iterable[TopicPartition], facts: Facts) -> list[PlannedPartition]:
-    """Return the rows of partitions whose offsets stay as they are; each says why its log is not known."""
+    """Return the rows to show, without changes; a note says why the offsets of a log are unknown."""
     return [
         PlannedPartition(
             *key,
@@ -141,7 +141,7 @@ def _reset(key: TopicPartition, target: Target, facts: Facts) -> PlannedPartitio
 def _wanted(
     row: PlannedPartition, begin: int, end: int, target: Target, facts: Facts
 ) -> tuple[int | None, str]:
-    """Return the offset that a target stands for, None if the partition keeps none; and a note."""
+    """Return the offset of a target, or None if the partition gets none, and a note."""
     match target:
         case LogEnd.EARLIEST:
             return begin, ""

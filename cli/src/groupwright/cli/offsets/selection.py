@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from groupwright.cli._cluster.model import TopicPartition
-from groupwright.cli._exit import CommandError, ExitStatus
-from groupwright.cli._suggest import did_you_mean
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.core.spelling import did_you_mean
 
 _NUMBERS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*", re.ASCII)
 _MOST_NUMBERS = 1_000_000

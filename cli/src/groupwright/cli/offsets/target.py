@@ -1,4 +1,4 @@
-"""Targets of a reset: what `--reset-to` and `--shift` mean."""
+"""Targets of a reset: the values of `--reset-to` and `--shift`."""
 
 import datetime as dt
 import re
@@ -8,9 +8,9 @@ from enum import Enum
 from pathlib import Path
 
 from groupwright.cli._cluster.model import TopicPartition
-from groupwright.cli._exit import CommandError, ExitStatus
-from groupwright.cli._suggest import did_you_mean
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.offsets.files import read_offsets
+from groupwright.core.spelling import did_you_mean
 
 
 class LogEnd(Enum):

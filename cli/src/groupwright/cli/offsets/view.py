@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, TopicPartition
-from groupwright.cli._output import Column
-from groupwright.cli.describe import member_names
+from groupwright.cli._command_line.output import Column
 from groupwright.cli.offsets.plan import PlannedPartition
 
 SHOWN_COLUMNS = (
@@ -32,7 +32,7 @@ _MOST_NAMES = 5
 
 
 class Action(StrEnum):
-    """What the command does."""
+    """Action of the command."""
 
     SHOW = "show"
     RESET = "reset"
@@ -40,7 +40,7 @@ class Action(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a partition."""
+    """Outcome of the plan for a partition."""
 
     SHOWN = "shown"
     PLANNED = "planned"
@@ -116,7 +116,7 @@ def document(
 
 def members_sentence(group: DescribedGroup) -> str:
     """Return a sentence that names a group's members, such as `'billing' has 2 members (a, b)`."""
-    names = sorted(member_names(group).values())
+    names = sorted(member_names(group.members).values())
     if not names:
         return f"the group {group.id!r} is in the state {group.state}"
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""

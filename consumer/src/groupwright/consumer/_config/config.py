@@ -131,7 +131,7 @@ class ConsumerConfig:
     auto_commit_interval: float
     """Seconds."""
     store_by_hand: bool
-    """Whether ``enable.auto.offset.store`` is false: only what `store_offsets` stored is committed."""
+    """True if ``enable.auto.offset.store`` is false: only what `store_offsets` stored is committed."""
     offset_reset: str
     """``auto.offset.reset`` in lower case, one of librdkafka's synonyms."""
     on_commit: Callable[..., object] | None
@@ -140,7 +140,7 @@ class ConsumerConfig:
     load_check_max_moves: float = math.inf
     """``load.check.max.moves``; infinite where it is not set."""
     broker_assigned: bool = False
-    """Whether ``group.protocol=consumer`` (KIP-848).
+    """True if ``group.protocol=consumer`` (KIP-848).
 
     The membership is librdkafka's, and so are all properties.
     """
@@ -149,7 +149,7 @@ class ConsumerConfig:
 
     @property
     def cooperative(self) -> bool:
-        """Whether the member rebalances cooperatively (KIP-429): all its assignors must support that.
+        """True if the member rebalances cooperatively (KIP-429): all its assignors must support that.
 
         As in Java's ConsumerCoordinator, the member uses the highest protocol that all assignors support. So
         a list with one eager assignor is eager, as in the first rolling bounce of KIP-429.

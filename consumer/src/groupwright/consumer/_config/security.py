@@ -32,7 +32,7 @@ class Security:
     password: str | None = field(default=None, repr=False)
     kerberos_service: str = "kafka"
     kinit: bool = False
-    """Whether librdkafka runs kinit: when its handle is created, and again at intervals (GSSAPI only)."""
+    """True if librdkafka runs kinit: when its handle is created, and again at intervals (GSSAPI only)."""
     tokens: Tokens | None = field(default=None, repr=False)
 
     def escaped(self, username: str) -> str:

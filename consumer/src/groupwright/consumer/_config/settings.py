@@ -29,7 +29,7 @@ class Setting:
     key: str
     by: ServedBy
     note: str = ""
-    """How it is implemented; for an unsupported property, what to do instead."""
+    """Notes on the implementation; for an unsupported property, the alternative."""
     limits: tuple[int, int] | None = None
     """The smallest and the largest value, as in librdkafka."""
     harmless: tuple[str, ...] = ()
@@ -128,9 +128,12 @@ _ALL = (
         ("broker",),
     ),
     *_native(
-        "a legacy property of the simple consumer, without effect", "auto.commit.enable", "offset.store.path"
+        "a legacy property of the simple consumer, without effect",
+        "auto.commit.enable",
+        "offset.store.path",
+        "offset.store.sync.interval.ms",
+        "consume.callback.max.messages",
     ),
-    *_native("as above", "offset.store.sync.interval.ms", "consume.callback.max.messages"),
     Setting("topic.blacklist", ServedBy.BOTH, "regular expressions of topics that are never subscribed to"),
     # --- Callbacks of confluent-kafka ---
     Setting("on_commit", ServedBy.MEMBERSHIP),
@@ -183,9 +186,12 @@ _ALL = (
     ),
     Setting("receive.message.max.bytes", ServedBy.BOTH, "", (1_000, _LARGEST)),
     Setting("allow.auto.create.topics", ServedBy.BOTH),
-    *_native("the membership always asks the broker for its versions", "api.version.request"),
     *_native(
-        "as above", "api.version.request.timeout.ms", "api.version.fallback.ms", "broker.version.fallback"
+        "the membership always asks the broker for its versions",
+        "api.version.request",
+        "api.version.request.timeout.ms",
+        "api.version.fallback.ms",
+        "broker.version.fallback",
     ),
     *_native("the membership has 5 at most", "max.in.flight.requests.per.connection"),
     *_native("the membership drops a connection at the first time-out", "socket.max.fails"),
@@ -197,8 +203,8 @@ _ALL = (
     Setting(
         "topic.metadata.refresh.interval.ms",
         ServedBy.BOTH,
-        "interval at which the leader monitors the topics of the group, and other members the topics that "
-        "match their regular expressions",
+        "interval at which each member fetches the metadata of its own topics, and the leader those of the "
+        "whole group; -1: only when something hints at a change",
         (-1, _HOUR),
     ),
     *_native(
@@ -209,9 +215,9 @@ _ALL = (
         "topic.metadata.refresh.sparse",
     ),
     *_native(
-        "how long librdkafka takes a topic that it has just learned of for one that exists, though brokers "
-        "deny it; with 0 it notices that a young topic was deleted and created again, and else it may never "
-        "fetch the new one",
+        "time for which librdkafka assumes that a new topic exists although brokers say that it does not; "
+        "if the topic is deleted and created again meanwhile, librdkafka may never fetch the second one, "
+        "unless this is 0",
         "topic.metadata.propagation.max.ms",
     ),
     # --- Security ---

@@ -30,13 +30,14 @@ def read_strategy(value: object) -> dict[str, Assignor]:
             f"{_STRATEGY} takes names, assignors or a list of them, in order of preference; not {value!r}"
         )
     assignors: dict[str, Assignor] = {}
-    # A repeated name counts once, as in librdkafka.
-    for item in (
-        each for at, each in enumerate(items) if not isinstance(each, str) or each not in items[:at]
-    ):
+    for index, item in enumerate(items):
+        if isinstance(item, str) and item in items[:index]:
+            continue  # a repeated name counts once, as in librdkafka
         assignor = _read_assignor(item)
         if assignor.name in assignors:
-            raise ConfigurationError(f"{_STRATEGY} has two assignors of the name {assignor.name!r}")
+            raise ConfigurationError(
+                f"{_STRATEGY} has two assignors of the name {assignor.name!r}; leave one of them out"
+            )
         assignors[assignor.name] = assignor
     if not assignors:
         raise ConfigurationError(f"{_STRATEGY} is empty; leave it out for {DEFAULT_STRATEGY!r}")

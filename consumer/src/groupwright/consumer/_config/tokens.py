@@ -73,7 +73,7 @@ class Tokens:
 
     @property
     def was_called(self) -> bool:
-        """Whether the callback was called at least once, and has returned or raised."""
+        """True if the callback was called at least once, and has returned or raised."""
         with self._lock:
             return self._called
 

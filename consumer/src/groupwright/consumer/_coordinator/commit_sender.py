@@ -54,7 +54,8 @@ class CommitSender:
         self._submitted: deque[Commit] = deque()
         self._submitting = threading.Lock()
         self._ended: str | None = None
-        self._assigned: dict[TopicPartitionKey, Offset] = {}
+        self._start_offsets: dict[TopicPartitionKey, Offset] = {}
+        """Offsets of the assignment that is being applied: see `on_assignment`."""
 
     def submit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
         """Commit with the identity that the member has when the network thread takes the commit.
@@ -87,7 +88,7 @@ class CommitSender:
         Otherwise a commit between OffsetFetch and the end of on_assign would not change where partitions
         start.
         """
-        self._assigned = offsets
+        self._start_offsets = offsets
 
     def _admit(self) -> None:
         """Queue the submitted commits; fail those of a member that may not commit."""
@@ -173,8 +174,8 @@ class CommitSender:
             self._feed(self._membership.commit_unanswered)
         else:
             for key, code in response.errors.items():
-                if code == ErrorCode.NONE and key in self._assigned:
-                    self._assigned[key] = offsets[key]
+                if code == ErrorCode.NONE and key in self._start_offsets:
+                    self._start_offsets[key] = offsets[key]
             is_retried = self._queue.answered(response.errors, time.monotonic())
             # Partitions may fail for different reasons: one for its topic, others for the member.
             for code in set(response.errors.values()):

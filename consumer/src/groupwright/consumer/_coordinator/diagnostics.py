@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterable
+from types import TracebackType
 
 from confluent_kafka import KafkaError
 
@@ -15,6 +16,7 @@ from groupwright.consumer.errors import AssignorFailedError
 _TIMEOUT = 5.0  # seconds for the group to become stable, so that its assignor is known
 _RETRY_INTERVAL = 0.2  # seconds between two DescribeGroups
 _STABLE = "Stable"
+_LIBRARIES = {"groupwright", "kafka"}
 
 _HINTS = {
     ErrorCode.UNSUPPORTED_VERSION: (
@@ -63,6 +65,16 @@ async def explain(refusal: ReportError, protocols: Iterable[str], network: Netwo
             hint = next((hint for known, hint in _HINTS.items() if known == error), None)
             words = words if hint is None else f"{words}: {hint.format(group=network.group_id)}"
     return Reported(KafkaError(code, words), refusal.timeline, refusal.repeated)
+
+
+def application_traceback(error: Exception) -> TracebackType | None:
+    """Return the traceback of an error from the application's own code on, or all of it if there is none."""
+    found = error.__traceback__
+    while found is not None:
+        if str(found.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _LIBRARIES:
+            return found
+        found = found.tb_next
+    return error.__traceback__
 
 
 def explain_topic(topic: str, error: int) -> KafkaError:

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError
 
 from groupwright.assignors import Assignor, PartitionsByTopic
 from groupwright.consumer._coordinator.commit_sender import CommitSender
-from groupwright.consumer._coordinator.diagnostics import explain
+from groupwright.consumer._coordinator.diagnostics import application_traceback, explain
 from groupwright.consumer._coordinator.inbox import Failed, Inbox, LoadChecked
 from groupwright.consumer._coordinator.leader import Leader
 from groupwright.consumer._network.connections import Network, RequestRefusedError, Timer
@@ -42,7 +42,7 @@ from groupwright.core import LoadCheckOutcome
 
 _CLOSED = "the consumer is closed"
 _SMOOTHED_CHECKS = 6
-"""Load checks over which weights are averaged: with noise of 20 %, a group then rests for hours."""
+"""Load checks over which weights are averaged: with noise of 20 %, a group has no rebalance for hours."""
 _CALL_TIMEOUT = 1.0
 """Longest time in seconds for which `Driver.call_and_wait` waits for the network thread."""
 
@@ -62,7 +62,7 @@ class Driver:
         inbox: Inbox,
         poll_clock: PollClock,
         log: logging.LoggerAdapter[logging.Logger],
-        found: Callable[[], None] = lambda: None,
+        on_coordinator_found: Callable[[], None] = lambda: None,
         *,
         cooperative: bool = False,
         session_timeout: float = math.inf,
@@ -78,7 +78,7 @@ class Driver:
             inbox: Receives the events for the application.
             poll_clock: The time of the application's last poll.
             log: The consumer's log.
-            found: Called whenever the coordinator was found.
+            on_coordinator_found: Called whenever the coordinator was found.
             cooperative: Whether the member rebalances cooperatively (KIP-429).
             session_timeout: In seconds. If the network thread did not run for half of it, a warning is
                 logged.
@@ -91,7 +91,7 @@ class Driver:
         self._inbox = inbox
         self._poll_clock = poll_clock
         self._log = log
-        self._found = found
+        self._on_coordinator_found = on_coordinator_found
         smoothing = _SMOOTHED_CHECKS * load_check_interval if load_check_interval < math.inf else 0.0
         self._leader = Leader(network, assignors, log, cooperative=cooperative, smoothing=smoothing)
         self._commits = CommitSender(membership, network, self._feed)
@@ -102,6 +102,8 @@ class Driver:
         self._due = math.inf
         """Monotonic time in seconds at which the timer should fire."""
         self._warned_of_transaction = False
+        self._drops = 0
+        """Connections that the membership had dropped."""
         self._failures: set[str] = set()
         """Messages of FindCoordinator failures that were logged since the coordinator was last found."""
         self._exchanges: dict[type, tuple[str, Callable[[Any], Coroutine[Any, Any, Any]]]] = {
@@ -151,7 +153,8 @@ class Driver:
 
     def stop(self, timeout: float) -> None:
         """End the network thread without leaving the group, and wait up to `timeout` seconds for it."""
-        self._network.call_soon(self._network.end)
+        if self._network.started:  # else closing the loop would run this too late
+            self._network.call_soon(self._network.end)
         self._network.join_thread(timeout)
         self._commits.end(_CLOSED)
 
@@ -167,6 +170,7 @@ class Driver:
     # --- Feeding ------------------------------------------------------------------------------------
 
     def _feed(self, method: Callable[..., list[act.Action]], *args: object) -> None:
+        """Call an input of the membership with the time, and carry out the actions that it returns."""
         before = self._membership.state
         # The input and the timer use the same time: work that became due between them would get no timer.
         now = time.monotonic()
@@ -231,6 +235,7 @@ class Driver:
                 if self._inbox.withdraw(ticket):
                     self.call(action.withdrawn, self._membership)
             case act.DropConnection():
+                self._drops += 1
                 self._network.drop_connection()
             case act.NotifyAssignor():
                 self._notify_assignor(action)
@@ -274,7 +279,7 @@ class Driver:
     async def _exchange(self, action: act.Request[Any]) -> None:
         """Send a request, and feed the membership the reply that fits the result."""
         name, send = self._exchanges[type(action)]
-        member = self._membership
+        member, drops = self._membership, self._drops
         try:
             response = await send(action)
         except RequestRefusedError as error:
@@ -282,7 +287,8 @@ class Driver:
                 self._warn(f"{name} was refused", error)
             self._feed(action.refused, member, error.code, str(error))
         except DisconnectedError as error:
-            self._warn(f"{name} had no response", error)
+            if drops == self._drops:  # else the membership ended it, such as a parked JoinGroup at close
+                self._warn(f"{name} had no response", error)
             self._feed(action.disconnected, member)
         except _AbandonedError:
             pass
@@ -312,7 +318,7 @@ class Driver:
                     self._log.info("the group's coordinator was found")
                     self._failures.clear()
                 self._feed(action.answered, member, None)
-                self._found()
+                self._on_coordinator_found()
             elif classify(Api.FIND_COORDINATOR, code) is ErrorAction.FATAL:
                 self._commits.refuse(message or error_name(code), WAIT_COORDINATOR)
                 detail = ": ".join(filter(None, ("FindCoordinator response error", message)))
@@ -342,7 +348,8 @@ class Driver:
         except RequestRefusedError as error:
             self._feed(action.refused, member, error.code, str(error))
         except Exception as error:  # noqa: BLE001 - user code; `poll` raises the error
-            self._log.exception("the assignor %r failed", action.protocol)
+            raised = (type(error), error, application_traceback(error))
+            self._log.error("the assignor %r failed", action.protocol, exc_info=raised)
             detail = f"the assignor {action.protocol!r} failed: {type(error).__name__}: {error}"
             self._feed(action.refused, member, ErrorCode.NONE, detail)
         else:
@@ -353,7 +360,8 @@ class Driver:
         response = await self._network.sync(action.identity, action.assignments)
         self._log.debug("SyncGroup answered: error %d", response.error)
         if response.error == ErrorCode.NONE:
-            # After SyncGroup, since the whole group waits for that.
+            # After SyncGroup, since the whole group waits for that. Before the reply, which ends the step
+            # that the measurements belong to.
             self._schedule_load_check(action.identity.generation)
             leadership = await self._leader.evaluate(action.identity.generation)
             if leadership is not None:
@@ -388,8 +396,9 @@ class Driver:
         self._inbox.put(LoadChecked(generation, outcome, found))
         if outcome is LoadCheckOutcome.REBALANCED:
             self._feed(self._membership.enforce_rebalance, "load check")
+        # With a limit of 0, checks only report.
         elif limit and self._leader.must_ask_members():
-            self._log.info("the members rebalance to tell how long they take for messages")
+            self._log.info("the members rebalance to send how long they take for messages")
             self._feed(self._membership.enforce_rebalance, "load check")
         else:
             self._schedule_load_check(generation)

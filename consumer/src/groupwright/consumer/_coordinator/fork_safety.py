@@ -16,7 +16,7 @@ _forking = threading.RLock()
 _handles: "weakref.WeakValueDictionary[int, object]" = weakref.WeakValueDictionary()
 """By identity: a user's subclass may not be hashable."""
 _collecting = False
-"""Whether the garbage collector was enabled before the fork."""
+"""True if the garbage collector was enabled before the fork."""
 
 
 def _before_fork() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import OFFSET_END
 
-from groupwright.assignors import Member, Topic, told_processing_times
+from groupwright.assignors import Member, Topic, sent_processing_times
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol.model import DisconnectedError, TopicPartitionKey
 from groupwright.consumer._protocol.rebalance import Clock
@@ -19,10 +19,10 @@ _ByPartition = dict[str, npt.NDArray[np.float64]]
 
 
 class LeaderMeasurements:
-    """The `GroupMeasurements` of one assignment. The assigning thread asks, and waits for the network thread.
+    """The `GroupMeasurements` of one assignment. The assigning thread waits for the network thread.
 
-    Requests that are not answered by the deadline leave their partitions unknown. None is repeated: the group
-    waits for this.
+    Partitions whose request has no response by the deadline are unknown. No request is retried, since the
+    group waits for the assignment.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class LeaderMeasurements:
         clock: Clock = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Create it with nothing asked yet.
+        """Create it with nothing requested yet.
 
         Args:
             network: Sends the requests.
@@ -83,11 +83,11 @@ class LeaderMeasurements:
         return self._by_partition(found)
 
     def processing_times(self) -> Mapping[str, npt.NDArray[np.float64]]:
-        """Return the seconds per message that members told, times their capacities."""
-        return told_processing_times(self._members, self._topics)
+        """Return the seconds per message that members sent, times their capacities."""
+        return sent_processing_times(self._members, self._topics)
 
     def _list(self, timestamp: int) -> Mapping[TopicPartitionKey, int | None]:
-        """Return the answers of ListOffsets; those for the log ends are asked for once."""
+        """Return offsets by ListOffsets; only one request is sent for each timestamp."""
         if timestamp in self._listed:
             return self._listed[timestamp]
         answers: dict[tuple[TopicPartitionKey, int], int | None] = {}

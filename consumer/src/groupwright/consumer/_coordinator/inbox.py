@@ -35,7 +35,7 @@ class Reported:
     timeline: Timeline | None = None
     """The rebalance that the error ended, if one was under way."""
     repeated: bool = False
-    """Whether the application has received this error before, so that poll does not return it again."""
+    """True if the application has received this error before, so that poll does not return it again."""
 
 
 @dataclass(frozen=True, slots=True)

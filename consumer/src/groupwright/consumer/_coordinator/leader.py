@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _RETRY_INTERVAL = 0.1  # seconds between two attempts to fetch metadata
-_WEIGHING_SECONDS = 2.0  # for all that a source of weights asks of brokers; the group waits for it
+_WEIGH_SECONDS = 2.0  # for all that a source of weights asks of brokers; the group waits for it
 
 
 class Leader:
@@ -57,18 +57,19 @@ class Leader:
         self._previous: tuple[int, Assignment] | None = None
         """The generation and the assignment that this member made last."""
         self._unevaluated: tuple[int, Callable[[], Leadership | None]] | None = None
+        """The generation of the last assignment, and a function that evaluates it; None once called."""
         self._smoothing = smoothing
         self._weighed: Mapping[str, Topic] = {}
         """The topics with the last weights, smoothed."""
         self._weighed_at = -math.inf
         """Monotonic seconds."""
         self._weighed_by_time = False
-        """Whether members told processing times then, which decides the unit of the weights."""
+        """True if members sent processing times then, which decides the unit of the weights."""
         self._has_asked_members = False
         self._unfinished = -1
         """The generation of the last assignment by weights, if that withholds partitions."""
-        self._at_rest: tuple[int, Assignor, Group, Assignment] | None = None
-        """The last assignment by weights of a cooperative group, if that withholds none."""
+        self._checkable: tuple[int, Assignor, Group, Assignment] | None = None
+        """The last assignment by weights of a cooperative group; None if it withholds partitions."""
 
     async def perform_assignment(
         self,
@@ -132,7 +133,7 @@ class Leader:
         )
         self._unfinished = generation if withholds else -1
         can_check = assignor.weights is not None and self._cooperative and not withholds
-        self._at_rest = (generation, assignor, group, assignment) if can_check else None
+        self._checkable = (generation, assignor, group, assignment) if can_check else None
         change = self._record(generation, group, assignment)
         return GroupAssignment(encoded, subscribed, topics, change)
 
@@ -145,9 +146,10 @@ class Leader:
     ) -> "Mapping[str, Topic]":
         """Return the topics with the weights that the assignor's source finds; on the assigning thread.
 
-        The weights of the last assignment are used again if it withholds partitions, which this one completes
-        (KIP-429), and if no others can be found. Others are averaged with them, unless the unit has changed,
-        because members tell processing times for the first time.
+        The weights of the last assignment are used again in two cases: that assignment has withheld
+        partitions, which this one assigns (KIP-429), or no other weights can be found. Otherwise new weights
+        are averaged with the last ones, unless their unit has changed: it is seconds only if members send
+        processing times.
         """
         source = assignor.weights
         if source is None:
@@ -161,7 +163,7 @@ class Leader:
         from groupwright.consumer._coordinator.group_measurements import LeaderMeasurements  # noqa: PLC0415 - imports numpy
 
         started = time.monotonic()
-        measured = LeaderMeasurements(self._network, members, topics, _WEIGHING_SECONDS)
+        measured = LeaderMeasurements(self._network, members, topics, _WEIGH_SECONDS)
         try:
             found = source.weigh(topics, measured)
             weighed = assigning.with_weights(topics, found)
@@ -169,10 +171,11 @@ class Leader:
             message = "%r knows the weights of %d topics of %d, after %.3f s"
             self._log.info(message, source, known, len(topics), time.monotonic() - started)
             if known:
-                by_time = any(map(assigning.tells_processing_times, members))
+                by_time = any(map(assigning.sends_processing_times, members))
                 same_unit = by_time is self._weighed_by_time
                 self._weighed_by_time = by_time
                 age = started - self._weighed_at
+                # Exponential smoothing at irregular intervals.
                 share = 1 - math.exp(-age / self._smoothing) if self._smoothing and same_unit else 1.0
                 self._weighed = assigning.smooth_weights(former, weighed, share)
                 self._weighed_at = started
@@ -220,7 +223,7 @@ class Leader:
 
     def has_loads_to_check(self, generation: int) -> bool:
         """Return whether this leader assigned the generation by weights, so that `check_load` applies."""
-        return self._at_rest is not None and self._at_rest[0] == generation
+        return self._checkable is not None and self._checkable[0] == generation
 
     async def check_load(self, generation: int) -> "LoadCheck | None":
         """Weigh the partitions again; return what a rebalance would change, or None if it is too late.
@@ -228,9 +231,9 @@ class Leader:
         Raises:
             Exception: An exception of the assignor.
         """
-        if self._at_rest is None or self._at_rest[0] != generation:
+        if self._checkable is None or self._checkable[0] != generation:
             return None
-        _, assignor, group, assignment = self._at_rest
+        _, assignor, group, assignment = self._checkable
 
         def check() -> "LoadCheck":
             topics = self._weigh(assignor, group.members, group.topics, generation)
@@ -239,18 +242,18 @@ class Leader:
         return await self._in_thread(check)
 
     def must_ask_members(self) -> bool:
-        """Return whether members should join again, to tell the processing times that the source needs.
+        """Return whether members should join again, to send the processing times that the source needs.
 
-        True at most once, for members that have told none: those of a new group have measured nothing when
+        True at most once, for members that have sent none: those of a new group have measured nothing when
         they join, and an idle application never does.
         """
-        if self._at_rest is None or self._has_asked_members:
+        if self._checkable is None or self._has_asked_members:
             return False
-        _, assignor, group, _ = self._at_rest
+        _, assignor, group, _ = self._checkable
         if assignor.weights is None or not assignor.weights.needs_processing_times:
             return False
         self._has_asked_members = True
-        return not any(map(assigning.tells_processing_times, group.members))
+        return not any(map(assigning.sends_processing_times, group.members))
 
     async def _fetch_topics(
         self, subscribed: frozenset[str], is_wanted: Callable[[], bool]
@@ -265,11 +268,11 @@ class Leader:
                 self._log.warning("the topics' metadata could not be fetched, retrying: %s", error)
                 await self._network.sleep(_RETRY_INTERVAL)
                 continue
-            if topics.refused:
+            if topics.unauthorized:
                 self._log.warning(
                     "this member leads the group, and may not see the topics %s that members subscribe to: "
                     "their partitions stay unassigned. Allow its principal to DESCRIBE them",
-                    ", ".join(map(repr, sorted(topics.refused))),
+                    ", ".join(map(repr, sorted(topics.unauthorized))),
                 )
             return topics
         return None

@@ -76,12 +76,12 @@ class AccessGuard(PollClock):
         self.inside_seconds = 0.0
         """Time spent inside `poll` and `consume`, without the calls that returned a prefetched message."""
         self.closing = self.closed = False
-        """Whether a thread is closing the consumer, or has closed it."""
+        """True if a thread is closing the consumer, or has closed it."""
         self.abandoned: Callable[[], bool] = never
-        """Whether the caller of the current `poll` or `consume` no longer waits; the call then ends as if
+        """True if the caller of the current `poll` or `consume` no longer waits; the call then ends as if
         timed out."""
         self.woken = False
-        """Whether `request_wakeup` was called and no poll has raised for it yet."""
+        """True if `request_wakeup` was called and no poll has raised for it yet."""
         self._mutex = threading.RLock()
         """Held for each test-and-set, except of `inside`."""
         self._pid = os.getpid()
@@ -92,7 +92,7 @@ class AccessGuard(PollClock):
         self._entering: set[object] = set()
         """One token for each thread that is inside in place of the polling thread, or waits to be."""
         self._exclusive = False
-        """Whether one thread has the handle to itself, or waits for the others to return it."""
+        """True if one thread has the handle to itself, or waits for the others to return it."""
         # Asking for the process id costs a system call a poll. The hook cannot be unregistered, so it holds a
         # weak reference.
         os.register_at_fork(after_in_child=functools.partial(_reset_in_child, weakref.ref(self)))
@@ -204,7 +204,7 @@ class AccessGuard(PollClock):
 
     @property
     def has_waiters(self) -> bool:
-        """Whether another thread waits for the handle, or to be inside."""
+        """True if another thread waits for the handle, or to be inside."""
         return bool(self._wanting or self._entering)
 
     def yield_to_waiters(self) -> None:
@@ -235,10 +235,11 @@ class AccessGuard(PollClock):
         """
         while (other := self.inside.setdefault("thread", me)) != me:
             self.check_not_closing()
-            # In this order: a thread between two polls has its token for longer than it is inside.
+            # `must_yield` first: a thread in `between_polls` leaves before it discards its token, so one of
+            # both checks sees it. Its call ends soon.
             if not self.must_yield and self.ident == other:
                 raise ConcurrentAccessError(name, _name(me), _name(other))
-            time.sleep(_PAUSE)  # a call between two polls ends soon
+            time.sleep(_PAUSE)
         # `end` publishes `closing` before it tries to enter, so one of both threads sees the other.
         self.check_not_closing()
 
@@ -275,7 +276,7 @@ class AccessGuard(PollClock):
 
     @property
     def must_yield(self) -> bool:
-        """Whether another thread waits in `between_polls`."""
+        """True if another thread waits in `between_polls`."""
         return bool(self._entering)
 
     def yield_exclusive(self) -> None:
@@ -296,17 +297,20 @@ class AccessGuard(PollClock):
 
     @property
     def forked(self) -> bool:
-        """Whether this process is a child of the process that created the consumer."""
+        """True if this process is a child of the process that created the consumer."""
         return os.getpid() != self._pid
 
-    def check_usable(self) -> None:
+    def check_usable(self, closed: str = "Consumer closed") -> None:
         """Check that the consumer may be used at all; otherwise librdkafka's handle would fail or hang.
+
+        Args:
+            closed: The error's text if it is closed.
 
         Raises:
             RuntimeError: It is closed, or its threads are in another process.
         """
         if self.closed:
-            raise RuntimeError("Consumer closed")
+            raise RuntimeError(closed)
         if self.forked:
             raise RuntimeError(
                 "this consumer was created before a fork; create a new one in the child process"
@@ -374,13 +378,20 @@ _Result = TypeVar("_Result")
 _Method = Callable[Concatenate[Any, _Arguments], _Result]
 
 
-def shared(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Return a native method for any thread, which raises where the handle would fail or hang."""
+def shared(
+    method: _Method[_Arguments, _Result], closed: str = "Consumer closed"
+) -> _Method[_Arguments, _Result]:
+    """Return a native method for any thread, which raises where the handle would fail or hang.
+
+    Args:
+        method: The native method.
+        closed: The error's text if the consumer is closed.
+    """
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         guard: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
-        guard.check_usable()
+        guard.check_usable(closed)
         with guard.shared():
             return method(consumer, *args, **kwargs)
 

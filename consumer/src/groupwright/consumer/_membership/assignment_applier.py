@@ -71,7 +71,7 @@ class AssignmentApplier:
         self.on_revoke: RebalanceCallback | None = None
         self.on_lost: RebalanceCallback | None = None
         self.cooperative: bool | None = None
-        """Whether the last assignment was cooperative (KIP-429), which decides the calls that may change it;
+        """True if the last assignment was cooperative (KIP-429), which decides the calls that may change it;
         None before the first."""
 
         # With "error", librdkafka itself fetches the committed offset, finds none, and returns an error.
@@ -84,6 +84,7 @@ class AssignmentApplier:
         self._listeners = reporter.listeners
         self._clock = clock
         self._starts: Offsets = {}
+        """Committed offsets of the last assignment's gained partitions."""
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
         """Offsets that the application has passed to assign calls, for `assignment`."""
@@ -94,6 +95,14 @@ class AssignmentApplier:
         self._new_topics: list[TopicPartition] = []
         """Partitions of topics that librdkafka does not know yet."""
         self._applied = False
+        """True if the assignment was changed since the last callback began: `assign` then keeps it."""
+        self._replaced: set[TopicPartitionKey] = set()
+        """Partitions that were assigned by hand, and that an eager assignment is still to replace."""
+        self._unassigned: set[TopicPartitionKey] = set()
+        """Partitions that the application has unassigned since the last callback.
+
+        If an exception has interrupted their assignment, the next poll completes it without them.
+        """
         self._called = self._done = 0
         """Ticket of the last event whose callback has returned, and of the last one that was applied.
 
@@ -115,12 +124,14 @@ class AssignmentApplier:
             self._starts = event.offsets
             self._owned.update(gained)
             self._offsets.assigned(gained, event.offsets)
+            self._replaced = set() if event.cooperative else self._assigned(handle)
             self._call(self.on_assign, handle, gained, event.ticket)
         if not self._applied:
             kept = self._assigned(handle).intersection(gained) if again or event.cooperative else set()
+            kept -= {key for key in self._replaced if self._offsets.sought(key) is None}
             if again:
                 self._record_kept(handle, kept)
-            wanted = _partitions(key for key in gained if key not in kept)
+            wanted = _partitions(key for key in gained if key not in kept | self._unassigned)
             if event.cooperative:
                 self._call_native(self.incremental_assign, handle, wanted)
             else:
@@ -186,7 +197,7 @@ class AssignmentApplier:
 
     @property
     def awaits_first_offsets(self) -> bool:
-        """Whether the first assignment waits for its offsets, so that there is nothing to fetch."""
+        """True if the first assignment waits for its offsets, so that there is nothing to fetch."""
         return not self._owned and self._lookup.pending
 
     def wait_for_offsets(self, seconds: float) -> None:
@@ -209,11 +220,11 @@ class AssignmentApplier:
             commit(handle)
         assigned = self._assigned(handle)
         # As in librdkafka, an eager revocation ends partitions that were assigned by hand, too.
-        left = assigned.intersection(revoked) if event.cooperative else assigned
-        if left:
-            self._call_native(Native.incremental_unassign, handle, _partitions(sorted(left)))
+        unassigned = assigned.intersection(revoked) if event.cooperative else assigned
+        if unassigned:
+            self._call_native(Native.incremental_unassign, handle, _partitions(sorted(unassigned)))
         self._owned.difference_update(revoked)
-        dropped = left.union(revoked)
+        dropped = unassigned.union(revoked)
         self._offsets.dropped(dropped)
         self._prefetch.drop(dropped)
         self.forget(dropped)
@@ -224,7 +235,7 @@ class AssignmentApplier:
             self._callback_seconds,
         )
 
-    # --- In a callback of the application -----------------------------------------------------------
+    # --- Ownership ----------------------------------------------------------------------------------
 
     @property
     def owned(self) -> Partitions:
@@ -250,14 +261,16 @@ class AssignmentApplier:
         return key in self._owned and self._called != self._done
 
     @property
-    def holds_partitions(self) -> bool:
-        """Whether partitions that the group has assigned to this member are still to be revoked."""
+    def owns_partitions(self) -> bool:
+        """True if partitions that the group has assigned to this member are still to be revoked."""
         return bool(self._owned)
 
     @property
     def in_callback(self) -> bool:
-        """Whether a rebalance callback is running."""
+        """True if a rebalance callback is running."""
         return self._in_callback
+
+    # --- The handle's assignment --------------------------------------------------------------------
 
     def assign_in_callback(
         self,
@@ -265,13 +278,14 @@ class AssignmentApplier:
         partitions: list[TopicPartition],
         kept: Collection[TopicPartitionKey] = frozenset(),
     ) -> None:
-        """Replace the assignment, except for the partitions `kept`.
+        """Replace the assignment, except for the partitions `kept`; called while a rebalance is applied.
 
         A partition without an offset starts at its committed one.
         """
         current = [p for p in Native.assignment(handle) if (p.topic, p.partition) not in kept]
         if current:
             Native.incremental_unassign(handle, current)
+            self._replaced.clear()
             replaced = {(p.topic, p.partition) for p in current}
             self._prefetch.drop(replaced)
             replaced.difference_update((p.topic, p.partition) for p in partitions)
@@ -286,13 +300,15 @@ class AssignmentApplier:
         self._record(handle, partitions, starts)
         self._applied = True
 
-    def _record_kept(self, handle: Handle, kept: Iterable[TopicPartitionKey]) -> None:
+    def _record_kept(self, handle: Handle, kept: Collection[TopicPartitionKey]) -> None:
         """Record what a poll has assigned before an exception ended it.
 
         The application may have sought since, and goes on there.
         """
         partitions = _partitions(key for key in kept if self._offsets.sought(key) is None)
         self._record(handle, partitions, self._with_starts(partitions))
+        for key in kept:
+            self._chosen.setdefault(key, OFFSET_STORED)  # a seek changes no offset of `assignment`
 
     def _record(self, handle: Handle, partitions: list[TopicPartition], starts: list[TopicPartition]) -> None:
         """Record assigned partitions, as they were passed and with their start offsets."""
@@ -319,8 +335,16 @@ class AssignmentApplier:
             self._chosen.pop(key, None)
 
     def mark_applied(self) -> None:
-        """Record that the callback has changed the assignment itself, so that `assign` does not."""
+        """Record that the application has chosen the whole assignment, so that `assign` does not."""
         self._applied = True
+
+    def unassigned(self, keys: Iterable[TopicPartitionKey]) -> None:
+        """Record that the application has unassigned some partitions.
+
+        In a callback, it then chooses the whole assignment, as in confluent-kafka.
+        """
+        self._unassigned.update(keys)
+        self._applied = self._applied or self._in_callback
 
     def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Pause natively; as in librdkafka, without effect on a topic that was never assigned."""
@@ -375,6 +399,7 @@ class AssignmentApplier:
     ) -> None:
         """Call a callback of the application for the event with this ticket."""
         self._applied = False
+        self._unassigned.clear()
         started = self._clock()
         # Made before the `try`: an exception of a signal handler would otherwise count as the callback's own,
         # and the callback would never be called.
@@ -402,5 +427,5 @@ class AssignmentApplier:
             self._failures.record(error)
 
 
-def _partitions(of: Iterable[TopicPartitionKey]) -> list[TopicPartition]:
-    return [TopicPartition(topic, int(number)) for topic, number in of]
+def _partitions(pairs: Iterable[TopicPartitionKey]) -> list[TopicPartition]:
+    return [TopicPartition(topic, int(number)) for topic, number in pairs]

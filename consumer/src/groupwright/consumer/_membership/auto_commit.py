@@ -8,6 +8,7 @@ uses. If the application does not poll, a new thread reads the positions and com
 import math
 import threading
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -98,6 +99,7 @@ class BusyCommits:
 
 
 def _commit(committer: "weakref.ref[AutoCommitter]", handle: "weakref.ref[Handle]") -> None:
-    found, by = handle(), committer()
-    if found is not None and by is not None:
-        by.auto_commit(found)
+    live_handle, live_committer = handle(), committer()
+    if live_handle is not None and live_committer is not None:
+        with suppress(RuntimeError):  # the consumer was closed meanwhile, which commits
+            live_committer.auto_commit(live_handle)

@@ -8,9 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-# Otherwise list_topics imports it inside a poll, where an exception of a signal handler becomes an
-# ImportError.
-import confluent_kafka.admin  # noqa: F401 - see above
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer._config.config import ConsumerConfig
@@ -25,7 +22,7 @@ from groupwright.consumer._membership.event_server import EventServer
 from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
-from groupwright.consumer._membership.librdkafka_stats import complete
+from groupwright.consumer._membership.librdkafka_stats import with_group_state
 from groupwright.consumer._membership.manual_assignment import ManualAssignment
 from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
@@ -86,7 +83,9 @@ class ClassicMembership:
         self._meter = ProcessingMeter(lambda: bool(guard.ident))
         self._membership = membership = Membership(
             config.timing,
-            subscription_encoder(config.assignors, config.rack, log, self._meter.times),
+            subscription_encoder(
+                config.assignors, config.rack, log, self._meter.times, cooperative=config.cooperative
+            ),
             read_assignment,
             static=network.group_instance_id is not None,
             cooperative=config.cooperative,
@@ -186,24 +185,24 @@ class ClassicMembership:
     def stop(self) -> None:
         """End the network thread; commits that have not ended fail."""
         self._driver.stop(_STOP_TIMEOUT)
-        self._committer.finish()
+        self._committer.report_results()
 
     @property
     def native_config(self) -> dict[str, Any]:
         """Configuration of librdkafka's handle."""
         native = dict(self._config.native)
         if callable(native.get("stats_cb")):
-            native["stats_cb"] = self._completing(native["stats_cb"])
+            native["stats_cb"] = self._with_group_state(native["stats_cb"])
         return guard_native_callbacks(native, self._failures)
 
-    def _completing(self, stats_cb: Callable[[str], object]) -> Callable[[str], object]:
+    def _with_group_state(self, stats_cb: Callable[[str], object]) -> Callable[[str], object]:
         """Return a ``stats_cb`` that first adds the group's state, which librdkafka does not have."""
         read_uncommitted = self._config.native.get("isolation.level") == "read_uncommitted"
 
         def call(text: str) -> object:
             membership = self._membership
             return stats_cb(
-                complete(
+                with_group_state(
                     text,
                     membership.state,
                     sum(map(len, membership.owned.values())),
@@ -222,19 +221,19 @@ class ClassicMembership:
             self._membership,
             self._network.request_stats,
             self._guard,
-            self._offsets.start_offsets | self._prefetch.carried_offsets(),
+            self._offsets.start_offsets | self._prefetch.seeded_offsets(),
             self._prefetch.paused,
             self._config.timing,
         )
 
     @property
     def in_callback(self) -> bool:
-        """Whether a rebalance callback is running."""
+        """True if a rebalance callback is running."""
         return self._applier.in_callback
 
     @property
     def due(self) -> bool:
-        """Whether an event or an exception waits to be served."""
+        """True if an event or an exception waits to be served."""
         return self._events.due
 
     @property
@@ -244,7 +243,7 @@ class ClassicMembership:
 
     @property
     def session_expired(self) -> bool:
-        """Whether other members may own the partitions by now, after the process was stopped."""
+        """True if other members may own the partitions by now, after the process was stopped."""
         return self._events.session_expired
 
     # --- Subscribing --------------------------------------------------------------------------------

@@ -33,8 +33,13 @@ from groupwright.consumer._protocol.rebalance import Listeners
 from groupwright.consumer.errors import CommitError
 
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
+_ASSIGNMENT_LOST, _FATAL, _NO_OFFSET = (
+    KafkaError._ASSIGNMENT_LOST,  # noqa: SLF001 - librdkafka's public codes
+    KafkaError._FATAL,  # noqa: SLF001 - as above
+    KafkaError._NO_OFFSET,  # noqa: SLF001 - as above
+)
 
-_UNDER_WAY = 1.0
+_UNDER_WAY_TIMEOUT = 1.0
 """Longest time in seconds for which an assignment waits for a commit of its partitions that is under way."""
 
 
@@ -84,8 +89,10 @@ class Committer:
         self.clock = AutoCommitClock(config.auto_commit_interval if config.auto_commit else math.inf)
         self.thread = 0
         """Identifier of the polling thread, on which ``on_commit`` is called; 0 before the first poll."""
+        self.in_on_lost = False
+        """True while `on_lost` is called: other members may own its partitions."""
         self.ended: deque[CommitEnded] = deque()
-        """Asynchronous commits whose results `finish` has to report, oldest first."""
+        """Asynchronous commits whose results `report_results` has to report, oldest first."""
         self._config = config
         self._offsets = offsets
         self._prefetch = prefetch
@@ -95,12 +102,12 @@ class Committer:
         self._interceptors = interceptors
         self._listeners = listeners
         self._failures = failures
-        self._finishing = False
-        # The newest offset of each partition whose commit has not ended.
-        self._newest: dict[TopicPartitionKey, tuple[Offset, PendingCommit]] = {}
+        self._is_reporting = False
+        # The commits that have not ended, oldest first. A later one may fail before an earlier one ends.
+        self._under_way: dict[PendingCommit, None] = {}
         self._lock = threading.Lock()
         self.busy = BusyCommits(self.clock, self, guard)
-        self.restart()
+        self.restart_interval()
 
     # --- By the application -------------------------------------------------------------------------
 
@@ -113,39 +120,9 @@ class Committer:
         asynchronous: bool,
     ) -> list[TopicPartition] | None:
         """Commit as `Consumer.commit` says."""
-        if message is not None and offsets is not None:
-            raise ValueError("message and offsets are mutually exclusive")
-        code, detail = (
-            KafkaError._NO_OFFSET,  # noqa: SLF001 - public
-            "none of these partitions has an offset",
-        )
-        if message is not None:
-            check_message(message)
-            error = message.error()
-            if error is not None:
-                raise CommitError(
-                    KafkaError._INVALID_ARG,  # noqa: SLF001 - librdkafka's public code
-                    f"Cannot commit offsets for message with error: '{error.str()}'",
-                )
-            wanted = from_message(message)
-            partitions = to_partitions(wanted)
-        elif offsets is not None:
-            check_partitions(offsets)
-            partitions, wanted = offsets, from_partitions(offsets)
-        elif self._membership.lost:
-            code, detail = (
-                KafkaError._ASSIGNMENT_LOST,  # noqa: SLF001 - public
-                "other members may own these partitions",
-            )
-            partitions, wanted = [], {}
-        else:
-            detail = "nothing was consumed since the last commit"
-            partitions, wanted = self._all_pending(handle)
+        partitions, wanted, (code, detail) = self._to_commit(handle, message, offsets)
         if self._membership.fenced:
-            code, detail = (
-                KafkaError._FATAL,  # noqa: SLF001 - public
-                "another member has taken this one's group.instance.id",
-            )
+            code, detail = _FATAL, "another member has taken this one's group.instance.id"
             partitions, wanted = [], {}
         timeout = self._config.network.request_timeout
         if asynchronous and wanted:
@@ -156,6 +133,34 @@ class Committer:
         else:
             return self._commit_and_wait(partitions, wanted, timeout, code, detail)
         return None
+
+    def _to_commit(
+        self, handle: Handle, message: Message | None, offsets: list[TopicPartition] | None
+    ) -> tuple[list[TopicPartition], dict[TopicPartitionKey, Offset], tuple[int, str]]:
+        """Return what `commit` commits.
+
+        Returns:
+            The partitions, their offsets, and the error code and message for a commit without any offset.
+        """
+        if message is not None and offsets is not None:
+            raise ValueError("message and offsets are mutually exclusive")
+        no_offset = _NO_OFFSET, "none of these partitions has an offset"
+        if message is not None:
+            check_message(message)
+            error = message.error()
+            if error is not None:
+                raise CommitError(
+                    KafkaError._INVALID_ARG,  # noqa: SLF001 - librdkafka's public code
+                    f"Cannot commit offsets for message with error: '{error.str()}'",
+                )
+            wanted = from_message(message)
+            return to_partitions(wanted), wanted, no_offset
+        if offsets is not None:
+            check_partitions(offsets)
+            return offsets, from_partitions(offsets), no_offset
+        if self._membership.lost or self.in_on_lost:
+            return [], {}, (_ASSIGNMENT_LOST, "other members may own these partitions")
+        return *self._all_pending(handle), (_NO_OFFSET, "nothing was consumed since the last commit")
 
     def _commit_and_wait(
         self, partitions: list[TopicPartition], offsets: Offsets, timeout: float, code: int, detail: str
@@ -168,7 +173,7 @@ class Committer:
         error = self._take_result(offsets, result, time.monotonic() - began)
         if self.thread in {0, threading.get_ident()}:
             # As in Java's commitSync, callbacks of earlier asynchronous commits run before it returns.
-            self.finish()
+            self.report_results()
         if error is not None:
             raise CommitError(error.code(), f"Commit failed: {error.str()}")
         return reported(partitions, {})
@@ -204,39 +209,41 @@ class Committer:
         be delivered twice. A partition whose commit does not end in time starts at the offset of that commit.
         """
         unset = {(p.topic, p.partition) for p in partitions if p.offset in _UNSET}
-        with self._lock:
-            is_under_way = not unset.isdisjoint(self._newest)
-        if is_under_way:
-            self.wait(_UNDER_WAY)  # a commit that is rejected changes no start
-        with self._lock:
-            newest = {key: offset for key, (offset, _) in self._newest.items()}
+        if not unset.isdisjoint(self.offsets_under_way()):
+            self.wait(_UNDER_WAY_TIMEOUT)  # a commit that is rejected changes no start
+        newest = self.offsets_under_way()
         found = []
         for p in partitions:
             offset = newest.get((p.topic, p.partition)) if p.offset in _UNSET else None
             if offset is not None:
-                p = TopicPartition(  # noqa: PLW2901 - the same partition, elsewhere
+                p = TopicPartition(  # noqa: PLW2901 - the same partition, with an offset
                     p.topic, p.partition, offset.offset, leader_epoch=offset.leader_epoch
                 )
             found.append(p)
         return found
 
+    def offsets_under_way(self) -> dict[TopicPartitionKey, Offset]:
+        """Return the newest offset of each partition whose commit has not ended."""
+        with self._lock:
+            return {key: offset for pending in self._under_way for key, offset in pending.offsets.items()}
+
     def wait(self, seconds: float) -> None:
         """Wait until the commits that are in flight now have ended, for `seconds` at most."""
         deadline = time.monotonic() + seconds
         with self._lock:
-            under_way = {pending for _, pending in self._newest.values()}
+            under_way = list(self._under_way)
         for pending in under_way:
             pending.wait(max(0.0, deadline - time.monotonic()))
 
     # --- Automatic commits --------------------------------------------------------------------------
 
-    def restart(self) -> None:
+    def restart_interval(self) -> None:
         """Start a new interval of automatic commits."""
         self.clock.restart(time.monotonic())
 
     def auto_commit(self, handle: Handle) -> None:
         """Commit what was consumed, if ``enable.auto.commit``; for any thread."""
-        self.restart()
+        self.restart_interval()
         if self._config.auto_commit:
             partitions, offsets = self._all_pending(handle)
             if offsets:
@@ -273,11 +280,11 @@ class Committer:
 
     # --- Results ------------------------------------------------------------------------------------
 
-    def finish(self) -> None:
+    def report_results(self) -> None:
         """Report the asynchronous commits that have ended; on_commit is called."""
-        if self._finishing:
+        if self._is_reporting:
             return  # on_commit itself commits
-        self._finishing = True
+        self._is_reporting = True
         try:
             while self.ended:
                 # Removed after the report, because KeyboardInterrupt may end this loop between any two
@@ -285,7 +292,7 @@ class Committer:
                 self._report(self.ended[0])
                 self.ended.popleft()
         finally:
-            self._finishing = False
+            self._is_reporting = False
 
     def _report(self, ended: CommitEnded) -> None:
         if ended.offsets:
@@ -302,9 +309,9 @@ class Committer:
     def _take_result(
         self, offsets: Offsets, result: CommitResult, seconds: float | None
     ) -> KafkaError | None:
-        stored = _stored(offsets, result)
-        if stored:
-            self._interceptors.on_commit(to_partitions(stored))
+        committed = _succeeded(offsets, result)
+        if committed:
+            self._interceptors.on_commit(to_partitions(committed))
         error = _error_of(result)
         self._listeners.notify("commit_ended", seconds, None if error is None else error.name())
         return error
@@ -320,30 +327,29 @@ class Committer:
     def _send(
         self, partitions: list[TopicPartition], offsets: Offsets, timeout: float, *, report: bool = True
     ) -> PendingCommit:
-        """Send a commit; with `report`, a later `finish` takes its result, and calls on_commit."""
+        """Send a commit; with `report`, a later `report_results` takes its result, and calls on_commit."""
         began = time.monotonic()
         deadline = began + timeout
         pending = PendingCommit(offsets, deadline)
         with self._lock:
-            self._newest.update({key: (offset, pending) for key, offset in offsets.items()})
+            self._under_way[pending] = None
 
         def done(result: CommitResult) -> None:
-            # Not in `finish`: another commit may come before the next poll.
-            self._offsets.committed(_stored(offsets, result))
+            # Not in `report_results`: another commit may come before the next poll.
+            self._offsets.committed(_succeeded(offsets, result))
             with self._lock:
-                for key in offsets:
-                    if key in self._newest and self._newest[key][1] is pending:
-                        del self._newest[key]
+                self._under_way.pop(pending, None)
             if report:
                 self.ended.append(CommitEnded(partitions, offsets, result, time.monotonic() - began))
-            pending.settle(result)
+            pending.complete(result)
             self._guard.wake()
 
         self._driver.commit(offsets, deadline, done)
         return pending
 
 
-def _stored(offsets: Offsets, result: CommitResult) -> Offsets:
+def _succeeded(offsets: Offsets, result: CommitResult) -> Offsets:
+    """Return the offsets that the coordinator has committed."""
     return {key: offset for key, offset in offsets.items() if result.errors.get(key) == ErrorCode.NONE}
 
 

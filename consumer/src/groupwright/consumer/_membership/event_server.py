@@ -19,7 +19,7 @@ from groupwright.consumer._membership.group_membership import Handle
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
-from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke, TopicUnavailable
+from groupwright.consumer._protocol.events import Assign, Closed, MaxPollExceeded, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.membership import ROUND_TIMEOUT, Membership
 from groupwright.consumer._protocol.model import GroupMembershipOperation, MemberIdentity, keys
 
@@ -60,7 +60,7 @@ class EventServer:
         self.identity = MemberIdentity()
         """The identity of the current assignment, for transactions and commits."""
         self.closing = False
-        """Whether `leave` was called."""
+        """True if `leave` was called."""
         self._membership = membership
         self._driver = driver
         self._inbox = inbox
@@ -72,14 +72,17 @@ class EventServer:
         self._native_config = native_config
         self._session_timeout = session_timeout
         self._holding = False
+        """True if `hold_until_revoked` was called, and partitions were owned then."""
         self._resume = False
+        """True if an error was returned or raised, after which the member joins at the next poll."""
         self._left = False
+        """True if the membership has ended."""
 
     # --- Before each native poll --------------------------------------------------------------------
 
     @property
     def due(self) -> bool:
-        """Whether an event or an exception waits to be served."""
+        """True if an event or an exception waits to be served."""
         return bool(self._inbox) or bool(self._committer.ended) or self._failures.error is not None
 
     @property
@@ -96,10 +99,12 @@ class EventServer:
         """
         self._committer.thread = get_ident()
         if self._resume:
+            # The application polls again, so it has received the error.
             self._resume = False
             self._driver.call(self._membership.resume)
         if self._committer.ended:
-            self._committer.finish()  # before the events: on_revoke may rely on what on_commit has reported
+            # Before the events: on_revoke may rely on what on_commit has reported.
+            self._committer.report_results()
         message = self._serve_events(handle) if self._inbox else None
         if message is not None:
             return message
@@ -130,7 +135,7 @@ class EventServer:
 
     @property
     def session_expired(self) -> bool:
-        """Whether other members may own the partitions by now, after the process was stopped."""
+        """True if other members may own the partitions by now, after the process was stopped."""
         return time.monotonic() >= self._owned_until
 
     @property
@@ -141,19 +146,19 @@ class EventServer:
         This thread may open the fast path before.
         """
         membership = self._membership
-        if not self._applier.holds_partitions:
+        if not self._applier.owns_partitions:
             return membership.owned_until
         has_lost = self.identity.valid and not membership.identity.valid
         return 0.0 if has_lost else membership.session_until
 
     def hold_until_revoked(self) -> None:
         """Return no messages until the revocation that `subscribe` or `unsubscribe` has caused is applied."""
-        self._holding = self._applier.holds_partitions
+        self._holding = self._applier.owns_partitions
 
     @property
     def holds_until_revoked(self) -> bool:
-        """Whether that revocation is not applied yet."""
-        return self._holding and self._applier.holds_partitions
+        """True if that revocation is not applied yet."""
+        return self._holding and self._applier.owns_partitions
 
     def forget_identity(self) -> None:
         """Forget the identity, because the application assigned partitions without a group."""
@@ -161,12 +166,15 @@ class EventServer:
 
     @property
     def _next_assignment_is_stale(self) -> bool:
-        """Whether the next event is an assignment of an expired session; the membership will withdraw it."""
+        """True if the next event is an assignment of an expired session; the membership will withdraw it."""
         return self._inbox.next_assignment is not None and self._session_over
 
     @property
     def _session_over(self) -> bool:
-        """Whether the session has expired, even if the network thread has not noticed it yet."""
+        """True if the session has expired, even if the network thread has not noticed it yet.
+
+        Unlike `session_expired`, also before an assignment is applied.
+        """
         return time.monotonic() >= self._membership.session_until
 
     # --- Events -------------------------------------------------------------------------------------
@@ -187,7 +195,8 @@ class EventServer:
                 return False  # the next poll tries again
             self._commit_replaced(handle, coming)
         # Nothing that takes time may follow, up to on_assign: the process may be stopped meanwhile. While the
-        # consumer closes, no assignment is served, and `leave` would not wait while one stays in the inbox.
+        # consumer closes, assignments are taken only to be withdrawn: `leave` would loop without a pause
+        # while one stays in the inbox.
         return self.closing or not self._next_assignment_is_stale
 
     def _serve_event(self, handle: Handle, event: InboxEvent) -> Message | None:
@@ -201,9 +210,9 @@ class EventServer:
             case Assign():
                 self.identity = event.identity
                 self._applier.assign(handle, event)
-                self._committer.restart()
+                self._committer.restart_interval()
                 self._driver.call(self._membership.applied, event.ticket)
-            case PollExceeded():
+            case MaxPollExceeded():
                 self._driver.call(self._membership.resume)
                 self._inbox.done(event)
                 code = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - public
@@ -249,13 +258,17 @@ class EventServer:
         if not lost:
             self.identity = event.identity  # a cooperative member's is that of the new generation
         # An eager revocation, and a close, end partitions that were assigned by hand, too.
-        some = event.cooperative and not self.closing
-        revoked = set(keys(event.partitions)) if some else None
-        self._applier.revoke(
-            handle,
-            dataclasses.replace(event, lost=lost),
-            lambda _: self._committer.last_commit(handle, revoked, self._session_timeout),
-        )
+        is_partial = event.cooperative and not self.closing
+        revoked = set(keys(event.partitions)) if is_partial else None
+        self._committer.in_on_lost = lost
+        try:
+            self._applier.revoke(
+                handle,
+                dataclasses.replace(event, lost=lost),
+                lambda _: self._committer.last_commit(handle, revoked, self._session_timeout),
+            )
+        finally:
+            self._committer.in_on_lost = False
         self._holding = self.holds_until_revoked
         self._driver.call(self._membership.applied, event.ticket)
         self._inbox.done(event)
@@ -263,9 +276,11 @@ class EventServer:
     def _commit_replaced(self, handle: Handle, event: Assign) -> None:
         """Commit what was consumed of partitions assigned by hand, which an eager assignment replaces.
 
-        Those that are assigned again continue there; the event's offsets were fetched before.
+        Those that are assigned again continue there, or at the application's commit that is under way; the
+        event's offsets were fetched before.
         """
         if not event.cooperative:
+            event.offsets.update(self._committer.offsets_under_way())
             event.offsets.update(self._committer.last_commit(handle, None, self._session_timeout))
 
     # --- Leaving ------------------------------------------------------------------------------------
@@ -282,8 +297,8 @@ class EventServer:
         deadline = time.monotonic() + timeout
         self._committer.busy.end(timeout)
         if self._committer.ended:
-            self._committer.finish()
-        if not self._applier.holds_partitions:
+            self._committer.report_results()
+        if not self._applier.owns_partitions:
             # Nothing revokes partitions that were assigned by hand. The membership waits for the commit
             # before it ends.
             self._committer.last_commit(handle, None, timeout)

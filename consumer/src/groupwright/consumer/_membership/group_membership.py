@@ -66,15 +66,15 @@ class GroupMembership(Protocol):
 
     @property
     def in_callback(self) -> bool:
-        """Whether a rebalance callback is running."""
+        """True if a rebalance callback is running."""
 
     @property
     def session_expired(self) -> bool:
-        """Whether other members may own the partitions by now; read before messages are returned."""
+        """True if other members may own the partitions by now; read before messages are returned."""
 
     @property
     def due(self) -> bool:
-        """Whether `serve` has anything to do; read before prefetched messages are returned."""
+        """True if `serve` has anything to do; read before prefetched messages are returned."""
 
     @property
     def fast_path_until(self) -> float:

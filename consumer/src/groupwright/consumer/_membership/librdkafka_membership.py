@@ -53,7 +53,7 @@ class LibrdkafkaMembership:
             Configuration(config.native).protocol,
             CONSUMER_SETTLE,
         )
-        self._fenced = self._poll_timeouts = 0
+        self._fenced = self._max_poll_exceeded = 0
         self._paused: frozenset[TopicPartitionKey] = frozenset()
         self._starts = StartOffsets()
 
@@ -72,7 +72,7 @@ class LibrdkafkaMembership:
         native = guard_native_callbacks(self._config.native, self._failures)
         native["on_commit"] = guarded(self._committed, self._failures)
         if callable(native.get("error_cb")):
-            native["error_cb"] = self._noticing(native["error_cb"])
+            native["error_cb"] = self._recording_errors(native["error_cb"])
         return native
 
     @property
@@ -81,7 +81,7 @@ class LibrdkafkaMembership:
         return MembershipSnapshot(
             state="unjoined" if self._guard.closed else None,
             fenced=self._fenced,
-            max_poll_exceeded=self._poll_timeouts,
+            max_poll_exceeded=self._max_poll_exceeded,
             poll_seconds=self._guard.inside_seconds,
             max_poll_interval=self._config.timing.max_poll_interval,
             start_offsets=self._starts.all(),
@@ -90,7 +90,7 @@ class LibrdkafkaMembership:
 
     @property
     def due(self) -> bool:
-        """Whether the exception of a callback waits to be raised."""
+        """True if the exception of a callback waits to be raised."""
         return self._failures.error is not None
 
     @property
@@ -123,14 +123,16 @@ class LibrdkafkaMembership:
         """Record an error about the membership, from librdkafka's poll or ``error_cb``."""
         found = classify_error(error.code(), error.str(), _describe)
         if found.kind is ErrorKind.MAX_POLL_EXCEEDED:
-            self._poll_timeouts += 1
+            self._max_poll_exceeded += 1
         elif found.kind is ErrorKind.FENCED:
             self._fenced = 1
         if found.kind in {ErrorKind.FENCED, ErrorKind.REJECTED}:
             text = f"{KafkaError(found.code).name()}: {error.str()}"
             self._notify(self._rebalances.failed(text, time.monotonic(), time.time()))
 
-    def _noticing(self, callback: Callable[..., object]) -> Callable[..., object]:
+    def _recording_errors(self, callback: Callable[..., object]) -> Callable[..., object]:
+        """Return an ``error_cb`` that first records errors about the membership."""
+
         def call(error: KafkaError) -> object:
             self.on_native_error(error)
             return callback(error)
@@ -242,7 +244,7 @@ class LibrdkafkaMembership:
         *,
         asynchronous: bool,
     ) -> list[TopicPartition] | None:
-        """Commit natively, with the member's epoch."""
+        """Commit by librdkafka, with the member epoch."""
         given = {"message": message, "offsets": offsets}
         wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         began = time.monotonic()
@@ -258,7 +260,7 @@ class LibrdkafkaMembership:
         if not asynchronous:
             self.listeners.notify("commit_ended", time.monotonic() - began, None)
         if committed and self._interceptors:
-            self._interceptors.on_commit(_stored(committed))
+            self._interceptors.on_commit(_succeeded(committed))
         return committed
 
     def store_offsets(
@@ -341,7 +343,7 @@ class LibrdkafkaMembership:
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         self.listeners.notify("commit_ended", None, None if error is None else error.name())
         if error is None and self._interceptors:
-            self._interceptors.on_commit(_stored(partitions))
+            self._interceptors.on_commit(_succeeded(partitions))
         if self._config.on_commit is not None:
             self._config.on_commit(error, partitions)
 
@@ -350,7 +352,7 @@ def _describe(code: int) -> str:
     return KafkaError(code).str()
 
 
-def _stored(partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+def _succeeded(partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     return [p for p in partitions if p.error is None and p.offset >= 0]
 
 

@@ -15,7 +15,7 @@ _JOIN_STATES = {
 }
 
 
-def complete(
+def with_group_state(
     text: str,
     state: State,
     owned: int,
@@ -44,6 +44,7 @@ def complete(
                 _set_back(partition, prefetched[key], end)
             if key in committed:
                 offset = committed[key]
+                # librdkafka keeps the misspelt name for its former users.
                 partition["committed_offset"] = partition["commited_offset"] = offset
                 partition["consumer_lag"] = _lag(offset, end)
     group = statistics.get("cgrp")

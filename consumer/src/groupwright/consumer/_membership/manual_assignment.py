@@ -77,8 +77,10 @@ class ManualAssignment:
         self._commit(handle, before)
         partitions = self._committer.with_pending_offsets(partitions)
         Native.assign(handle, partitions)
-        self._forget(before)
+        self._forget_all(before)
         self._record(partitions)
+        # This also replaces an assignment of the group that an exception has interrupted.
+        self._applier.mark_applied()
 
     def unassign(self, handle: Handle) -> None:
         """Remove all partitions from the assignment."""
@@ -105,7 +107,7 @@ class ManualAssignment:
             self._commit(handle, unassigned)
         Native.incremental_unassign(handle, partitions)
         self._forget(unassigned)
-        self._applier.mark_applied()
+        self._applier.unassigned(unassigned)
 
     def seek(self, handle: Handle, partition: TopicPartition) -> None:
         """Continue at another offset."""
@@ -133,7 +135,7 @@ class ManualAssignment:
         self._offsets.seek(key, partition.offset, before[0])
 
     def _start_at(self, handle: Handle, partition: TopicPartition) -> None:
-        """Assign a partition natively at this offset; a pause of the application goes on."""
+        """Assign a partition natively at this offset; a paused one stays paused."""
         Native.incremental_assign(handle, [partition])
         if (partition.topic, partition.partition) in self._prefetch.paused:
             Native.pause(handle, [partition])
@@ -167,8 +169,15 @@ class ManualAssignment:
         before = _keys(Native.assignment(handle))
         self._commit(handle, before)
         Native.unassign(handle)
-        self._forget(before)
+        self._forget_all(before)
         self._applier.mark_applied()
+
+    def _forget_all(self, assigned: set[TopicPartitionKey]) -> None:
+        """Forget the whole assignment.
+
+        If an exception has interrupted the group's assignment, librdkafka does not have all its partitions.
+        """
+        self._forget(assigned.union(self._offsets.keys))
 
     def _forget(self, keys: set[TopicPartitionKey]) -> None:
         self._offsets.dropped(keys)

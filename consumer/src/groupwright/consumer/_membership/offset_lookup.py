@@ -87,7 +87,7 @@ class OffsetLookup:
 
     @property
     def pending(self) -> bool:
-        """Whether an offset is missing, and the look-up has not timed out."""
+        """True if an offset is missing, and the look-up has not timed out."""
         return len(self._found) < len(self._wanted) and self._clock() < self._deadline
 
     def find(self, key: TopicPartitionKey, offset: int) -> int | None:

@@ -31,6 +31,7 @@ class OffsetTracker:
         # to commit from before it.
         self._starts: dict[TopicPartitionKey, tuple[int, Offset | None]] = {}
         self._topics: set[str] = set()
+        """Topics of which a partition is assigned, or has been."""
         self._read: set[str] = set()
         """Topics of which a position was read."""
 
@@ -99,10 +100,6 @@ class OffsetTracker:
         """Record that librdkafka was asked for positions of these topics, which creates its entries."""
         self._read.update(topics)
 
-    def owns(self, key: TopicPartitionKey) -> bool:
-        """Return whether a partition is assigned."""
-        return key in self._assigned
-
     def committed(self, offsets: Offsets) -> None:
         """Record a successful commit, except of partitions that were revoked meanwhile."""
         with self._lock:
@@ -119,9 +116,8 @@ class OffsetTracker:
         """Return the offsets to commit; `position` reads the handle's positions.
 
         These are the offsets above the committed ones. As in librdkafka, the `last` commit before partitions
-        are
-        unassigned contains all offsets: also those below the committed one, after a seek back, and those that
-        are committed already.
+        are unassigned contains all offsets: also those below the committed one, after a seek back, and those
+        that are committed already.
         """
         positions = [] if self.by_hand else position()
         with self._lock:
@@ -252,7 +248,7 @@ def reported(
 def _partition(
     kind: type[TopicPartition], key: TopicPartitionKey, offset: int, epoch: int, metadata: str | None
 ) -> TopicPartition:
-    if metadata is None:  # as with confluent-kafka; it cannot be given
+    if metadata is None:  # confluent-kafka's constructor takes no None
         return kind(*key, offset, leader_epoch=epoch)
     return kind(*key, offset, metadata, leader_epoch=epoch)
 
@@ -273,7 +269,7 @@ def check_message(message: object) -> None:
     """Check that the argument is a message.
 
     Raises:
-        TypeError: with confluent-kafka's words.
+        TypeError: It is not; with confluent-kafka's message.
     """
     if not isinstance(message, (Message, PlainMessage)):
         raise TypeError("expected confluent_kafka.cimpl.Message")

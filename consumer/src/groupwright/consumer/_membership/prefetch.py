@@ -8,8 +8,8 @@ message is taken.
 
 Messages move from librdkafka to a list or a deque within one call into C: CPython runs signal handlers
 between two bytecodes, and if a handler raises, messages on the interpreter's stack are lost. If a handler
-raises inside the native call, confluent-kafka drops the whole batch; `PrefetchBuffer.lost` then returns the
-offsets to seek to.
+raises inside the native call, confluent-kafka drops the whole batch; `PrefetchBuffer.seek_targets` then
+returns the offsets to seek to.
 """
 
 import threading
@@ -19,7 +19,13 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat, starmap
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    Message,
+    TopicPartition,
+)
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle, Native
@@ -29,6 +35,10 @@ if TYPE_CHECKING:
     from groupwright.consumer._membership.processing_meter import ProcessingMeter
 
 BATCH_SIZE = 128
+_STARTS = {OFFSET_INVALID: OFFSET_STORED}
+"""The logical offset at which librdkafka starts a partition that is assigned without one."""
+_FIXED = frozenset({OFFSET_BEGINNING, OFFSET_STORED})
+"""Logical offsets that stay where they are until the first message is returned."""
 _ONE, _AT_ONCE = repeat(1), repeat(0.0)
 _KEEPS_UP = 0.05
 """An application that takes a whole batch within this time, in seconds, keeps up."""
@@ -42,23 +52,25 @@ class PrefetchBuffer:
         self.waiting: deque[Message] = deque()
         """Messages that the next polls return, oldest first."""
         self.pauses_changed = False
-        """Whether `apply_pauses` must be called before the next message is taken."""
+        """True if `apply_pauses` must be called before the next message is taken."""
         self.paused: frozenset[TopicPartitionKey] = frozenset()
         """Partitions that the application has paused."""
         self.cut_short = False
-        """Whether an exception has ended a native call, which may have dropped messages: see `lost`."""
+        """True if an exception has ended a native call, which may have dropped messages (`seek_targets`)."""
         self.gathered: list[Message] = []
         """Messages that a `consume` has gathered so far. Until it returns them, no thread may commit them."""
         self.unreturned: list[Message] = []
         """Messages of a poll that an exception has ended, until `put_back` has moved them all."""
         self.meter: ProcessingMeter | None = None
-        """Told of the messages that the application gets, if their processing is measured."""
+        """Receives the messages that the application gets, if processing times are measured."""
         self._batch_size = batch_size
         self._batch = repeat(batch_size)
         self._held: list[Message] = []
-        self._carried: dict[TopicPartitionKey, TopicPartition] = {}
+        """Messages of paused partitions, which were prefetched before the pause, oldest first."""
+        self._seeded: dict[TopicPartitionKey, TopicPartition] = {}
+        """Positions of partitions of which librdkafka has none: see `seed_positions`."""
         self._reached: dict[TopicPartitionKey, int] = {}
-        """By partition, the offset after the last message that was ever in the buffer."""
+        """By partition, the offset after the last message that was ever in the buffer, or its start."""
         self._last_fill = 0.0
         # Held while librdkafka's positions are ahead of `_reached`. Re-entrant: librdkafka's callbacks may
         # read positions.
@@ -115,8 +127,12 @@ class PrefetchBuffer:
             self.meter.nothing_returned()
 
     def set_start_offsets(self, partitions: Iterable[TopicPartition]) -> None:
-        """Record the start offsets of assigned partitions; logical offsets are ignored."""
-        self._reached.update({(p.topic, p.partition): p.offset for p in partitions if p.offset >= 0})
+        """Record the start offsets of assigned partitions.
+
+        The end of a partition moves. So messages after it that an interrupted native call drops are not
+        fetched again.
+        """
+        self._reached.update({(p.topic, p.partition): _STARTS.get(p.offset, p.offset) for p in partitions})
 
     def taken(self, message: Message) -> None:
         """Record a message that a native poll has returned, without this buffer."""
@@ -124,26 +140,42 @@ class PrefetchBuffer:
         if self.meter is not None:
             self.meter.returned((message,), 0, waits=False)
 
-    def lost(self, positions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    def seek_targets(self, positions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions of which a native call has dropped messages, with the offsets to seek to."""
         if not self._batch_size:
             return []
         with self._lock:
             self._record_buffered()
-            lost = [
+            targets = [
                 TopicPartition(p.topic, p.partition, reached)
                 for p in positions
                 if (reached := self._reached.get((p.topic, p.partition), p.offset)) < p.offset
+                and (reached >= 0 or reached in _FIXED)
             ]
-            self.seed_positions(lost)
-        return lost
+            self.seed_positions(targets)
+        return targets
+
+    def restarts(
+        self, assigned: Iterable[TopicPartition], positions: Iterable[TopicPartition]
+    ) -> list[TopicPartition]:
+        """Return where to assign partitions again to go on: where the last message ended, or at the start."""
+        starts = []
+        for start, position in zip(assigned, positions, strict=True):
+            key = (start.topic, start.partition)
+            reached = self._reached.get(key, start.offset)
+            # librdkafka's position counts, unless it is ahead of the last message in the buffer.
+            is_known = position.offset >= 0 and not (reached in _FIXED or 0 <= reached < position.offset)
+            starts.append(position if is_known else TopicPartition(*key, reached))
+        with self._lock:
+            self.seed_positions(starts)
+        return starts
 
     def _record_reached(self, messages: Sequence[Message], begin: int = 0) -> None:
         """Record the offsets after these messages, from index `begin` on.
 
         A batch has few runs of messages of one partition with consecutive offsets, and the last one of each
-        is enough. If a run is taken for longer than it is, as across a gap in the offsets, `lost` returns a
-        lower offset for other partitions: messages are then fetched twice, but none is lost.
+        is enough. If a run is taken for longer than it is, as across a gap in the offsets, `seek_targets`
+        returns a lower offset for other partitions: messages are then fetched twice, but none is lost.
         """
         end = len(messages)
         while end > begin:
@@ -186,11 +218,13 @@ class PrefetchBuffer:
         """Return a position of librdkafka, set back to what an interrupted native call may have dropped."""
         key = (position.topic, position.partition)
         if position.offset < 0:
-            return self._carried.get(key, position)
+            return self._seeded.get(key, position)
         if not (self.cut_short and self._batch_size):
             return position
         reached = self._reached.get(key, position.offset)
-        return TopicPartition(*key, reached) if reached < position.offset else position
+        if reached in _FIXED:
+            return TopicPartition(*key, OFFSET_INVALID)
+        return TopicPartition(*key, reached) if 0 <= reached < position.offset else position
 
     def _buffered(self) -> list[Message]:
         """Return all messages that librdkafka has returned and the application has not taken."""
@@ -213,11 +247,11 @@ class PrefetchBuffer:
     def seed_positions(self, positions: Iterable[TopicPartition]) -> None:
         """Set positions for a new handle, which has none before it has returned a message."""
         with self._lock:
-            self._carried.update({(p.topic, p.partition): p for p in positions if p.offset >= 0})
+            self._seeded.update({(p.topic, p.partition): p for p in positions if p.offset >= 0})
 
-    def carried_offsets(self) -> dict[TopicPartitionKey, int]:
+    def seeded_offsets(self) -> dict[TopicPartitionKey, int]:
         """Return the positions that were seeded; for any thread, without a lock."""
-        return {key: partition.offset for key, partition in self._carried.copy().items()}
+        return {key: partition.offset for key, partition in self._seeded.copy().items()}
 
     def first_offsets(self) -> dict[TopicPartitionKey, int]:
         """Return each partition's first prefetched offset; for any thread, without a lock."""
@@ -240,7 +274,7 @@ class PrefetchBuffer:
                     self._remove(message)
             self._held = [message for message in self._held if _key(message) not in gone]
             for key in gone:
-                self._carried.pop(key, None)
+                self._seeded.pop(key, None)
                 self._reached.pop(key, None)
 
     def pause(self, keys: Iterable[TopicPartitionKey]) -> None:
@@ -259,8 +293,8 @@ class PrefetchBuffer:
         """Apply `pause` and `resume`. For the polling thread."""
         self._forget_returned()
         with self._lock:
-            # The exception that had messages put back may have come before they were recorded: once the
-            # application has them, `lost` would return their offsets, and they would be fetched again.
+            # An exception may have had messages put back before their offsets were recorded. Once the
+            # application has them, `seek_targets` would return their offsets: they would be fetched again.
             self._record_buffered()
             for message in self.waiting.copy():
                 if _key(message) in self.paused and self._remove(message):
@@ -272,7 +306,10 @@ class PrefetchBuffer:
             self.pauses_changed = False
 
     def _forget_returned(self) -> None:
-        """Have the meter wait for the next native call: it tells by `waiting` what the application has."""
+        """Have the meter wait for the next native call, because `waiting` is about to change.
+
+        The meter derives from `waiting` which messages the application has.
+        """
         if self.meter is not None:
             self.meter.nothing_returned()
 

@@ -1,8 +1,8 @@
 """Processing meter: seconds that the application takes for a message of each partition.
 
-The network thread looks some fifty times a second which message the application is working on: the last one
-that `poll` has returned, until its next call. So measuring costs `poll` nothing but a count for each native
-call, however fast messages are.
+The network thread samples, some fifty times a second, which message the application is working on: the last
+one that `poll` has returned, until its next call. So measuring costs `poll` nothing but a count for each
+native call, however fast messages are.
 """
 
 import math
@@ -20,13 +20,13 @@ _LONGEST = 1.0
 """The longest time in seconds that a sample counts for: if the thread was stopped, so was the application."""
 _WINDOW = 300.0
 """Time constant in seconds over which times are averaged."""
-_FADING_INTERVAL = 1.0
+_DECAY_INTERVAL = 1.0
 _PRIOR_SECONDS = 0.1
-"""Seconds of average work that each partition is taken to have had, so that few samples say little."""
+"""Seconds of average work that are added for each partition, so that few samples change its time little."""
 
 
 class ProcessingMeter:
-    """Measures processing times. The polling thread tells it of messages, the network thread samples."""
+    """Measures processing times. The polling thread reports messages to it, the network thread samples."""
 
     def __init__(self, is_polling: Callable[[], bool], randomness: random.Random | None = None) -> None:
         """Create a meter without measurements.
@@ -44,15 +44,18 @@ class ProcessingMeter:
         self._consumed: dict[TopicPartitionKey, int] = {}
         """Returned messages of each partition since the beginning. Only the polling thread changes it."""
         self._counted: dict[TopicPartitionKey, int] = {}
+        """Messages of each partition that the application had taken when `_messages` was last updated."""
         self._messages: dict[TopicPartitionKey, float] = {}
+        """Messages of each partition that the application has taken, with exponential decay."""
         self._seconds: dict[TopicPartitionKey, float] = {}
+        """Seconds that the application has worked on them, with exponential decay."""
         self._sampled_at = math.nan
-        self._faded_at = -math.inf
+        self._decayed_at = -math.inf
 
     # --- For the polling thread ---------------------------------------------------------------------
 
     def returned(self, messages: Sequence[Message], begin: int, *, waits: bool) -> None:
-        """Take note of the messages that a native call has returned.
+        """Record the messages that a native call has returned.
 
         Args:
             messages: These messages, after those that the same `consume` has gathered before.
@@ -74,32 +77,32 @@ class ProcessingMeter:
         self._returned = tuple(messages)
 
     def nothing_returned(self) -> None:
-        """Take note that the application has no message to work on, or that it is not known which."""
+        """Record that the application has no message to work on, or that it is not known which."""
         self._returned = ()
 
     # --- For the network thread ---------------------------------------------------------------------
 
     def sample(self, now: float) -> float:
-        """Look which message the application is working on; return when to look again."""
+        """Sample which message the application is working on; return the time of the next sample."""
         elapsed, self._sampled_at = now - self._sampled_at, now
         message = None if self._is_polling() else self._current()
         key = None if message is None else _key(message)
         if key is not None and elapsed > 0:
             self._seconds[key] = self._seconds.get(key, 0.0) + min(elapsed, _LONGEST)
-        if now - self._faded_at >= _FADING_INTERVAL:
-            self._fade(now)
-        # At random, so that no rhythm of the application hides what it works on.
+        if now - self._decayed_at >= _DECAY_INTERVAL:
+            self._decay(now)
+        # At random: an application that works periodically might never be seen at some of its work.
         return now + _INTERVAL * (0.5 + self._random.random())
 
     def times(self) -> Mapping[str, Mapping[int, float]]:
         """Return seconds per message, by topic and partition; nothing until some work was seen."""
         if math.isnan(self._sampled_at):
             return {}
-        self._fade(self._sampled_at)
+        self._decay(self._sampled_at)
         seconds, messages = sum(self._seconds.values()), sum(self._messages.values())
         if not seconds or not messages:
             return {}
-        prior = _PRIOR_SECONDS * messages / seconds
+        prior = _PRIOR_SECONDS * messages / seconds  # messages in these seconds, on average
         found: dict[str, dict[int, float]] = {}
         for (topic, number), count in self._messages.items():
             worked = self._seconds.get((topic, number), 0.0)
@@ -117,7 +120,7 @@ class ProcessingMeter:
         return returned[index] if index >= 0 else None
 
     def _taken(self) -> dict[TopicPartitionKey, int]:
-        """Return how many messages of each partition the application has taken since the beginning."""
+        """Return the number of messages of each partition that the application has taken so far."""
         returned, waiting = self._returned, self._waiting
         taken = self._consumed.copy()
         left = 0 if waiting is None else len(waiting)
@@ -127,10 +130,10 @@ class ProcessingMeter:
                 taken[key] -= 1
         return taken
 
-    def _fade(self, now: float) -> None:
-        """Count the new messages, and let what is older weigh less."""
-        kept = math.exp(-(now - self._faded_at) / _WINDOW)
-        self._faded_at = now
+    def _decay(self, now: float) -> None:
+        """Count the new messages, and let older messages and times decay exponentially."""
+        kept = math.exp(-(now - self._decayed_at) / _WINDOW)
+        self._decayed_at = now
         consumed = self._taken()
         for key, count in consumed.items():
             new = count - self._counted.get(key, 0)

@@ -1,4 +1,4 @@
-"""Rebalance reporter: tells listeners and the log about each rebalance and each load check."""
+"""Rebalance reporter: reports each rebalance and each load check."""
 
 import dataclasses
 import logging

@@ -35,7 +35,7 @@ def snapshot_of(
         requests=requests.requests.copy(),
         request_failures=requests.failures.copy(),
         fenced=membership.fenced,
-        max_poll_exceeded=membership.poll_timeouts,
+        max_poll_exceeded=membership.max_poll_exceeded,
         poll_seconds=guard.inside_seconds,
         max_poll_interval=timing.max_poll_interval,
         start_offsets=start_offsets,

@@ -1,1 +1,1 @@
-"""Connections to brokers, over kafka-python, which no other room touches."""
+"""Connections to brokers, over kafka-python, which no other package imports."""

@@ -6,7 +6,7 @@ reconnects and backoff.
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError
 
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._config.version import VERSION
+from groupwright.consumer._network.codecs import MAX_VERSION
 from groupwright.consumer._network.connection_errors import ConnectionClosedError, RefusedError
 from groupwright.consumer._network.event_loop import Loop
 from groupwright.consumer._network.kafka_python import MetadataRequest, kafka_errors
@@ -100,7 +101,7 @@ class Brokers(Loop):
     async def _bootstrap_server(self) -> AsyncIterator[str]:
         """Bootstrap; while in the context, the server that responded stays connected.
 
-        Requests may bootstrap at once, on the same connections: the last of them closes these.
+        Several requests may bootstrap at the same time, over the same connections. The last one closes them.
         """
         self._bootstraps += 1
         try:
@@ -154,7 +155,7 @@ class Brokers(Loop):
 
         A listener that requires SASL closes the connection of a client that does not authenticate.
         """
-        request = MetadataRequest(topics=[], max_version=12)
+        request = MetadataRequest(topics=[], max_version=MAX_VERSION[MetadataRequest])
         try:
             answer = await self._await(lambda: self._request(request, server, self.any_broker_timeout))
         except DisconnectedError as error:
@@ -216,10 +217,13 @@ class Brokers(Loop):
         await self.sleep(self._manager.connection_delay(node))
         await self._await(lambda: self._manager.get_connection(node))
 
-    async def _await(self, awaitable: Any) -> Any:
-        """Await, and convert exceptions to `RequestRefusedError` or `DisconnectedError`."""
+    async def _await(self, begin: Callable[[], Any]) -> Any:
+        """Await what `begin` returns; convert exceptions to `RequestRefusedError` or `DisconnectedError`.
+
+        `begin` is called here, so that its own exceptions are converted, too.
+        """
         try:
-            return await (awaitable() if callable(awaitable) else awaitable)
+            return await begin()
         except RefusedError as error:
             raise RequestRefusedError(error.code, str(error)) from error
         except _NOT_RETRIABLE as error:

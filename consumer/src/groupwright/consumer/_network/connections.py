@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError
 from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._network.brokers import Brokers, RequestRefusedError, milliseconds
+from groupwright.consumer._network.codecs import MAX_VERSION
 from groupwright.consumer._network.event_loop import Timer
 from groupwright.consumer._network.kafka_python import (
     DescribeGroupsRequest,
@@ -88,11 +89,14 @@ class Network(Brokers):
             The broker's error code (0: found and connected), and a message for the application.
 
         Raises:
-            DisconnectedError: no broker answered in time.
-            RequestRefusedError: the brokers refuse this client.
+            DisconnectedError: No broker responded in time.
+            RequestRefusedError: The brokers refuse this client.
         """
         request = FindCoordinatorRequest(
-            key=self._config.group_id, key_type=0, coordinator_keys=[self._config.group_id]
+            key=self._config.group_id,
+            key_type=0,
+            coordinator_keys=[self._config.group_id],
+            max_version=MAX_VERSION[FindCoordinatorRequest],
         )
         try:
             response = await self.send_anywhere(request, self.any_broker_timeout)
@@ -121,8 +125,8 @@ class Network(Brokers):
         If brokers have racks, each topic has the racks of its replicas, offline ones too (KIP-881).
 
         Raises:
-            DisconnectedError: no broker answered in time.
-            RequestRefusedError: the brokers refuse this client.
+            DisconnectedError: No broker responded in time.
+            RequestRefusedError: The brokers refuse this client.
         """
         named = MetadataRequest.MetadataRequestTopic
         request = MetadataRequest(
@@ -130,16 +134,16 @@ class Network(Brokers):
             allow_auto_topic_creation=self._config.allow_auto_create_topics and topics is not None,
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
-            max_version=12,
+            max_version=MAX_VERSION[MetadataRequest],
         )
         response = await self.send_anywhere(request)
         racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
         found = [topic for topic in response.topics if not topic.error_code]
-        denied = kafka_errors.TopicAuthorizationFailedError.errno
+        unauthorized = kafka_errors.TopicAuthorizationFailedError.errno
         answer = MetadataResponse(
             {topic.name: _topic(topic, racks) for topic in found},
             frozenset(topic.name for topic in found if topic.is_internal),
-            frozenset(topic.name for topic in response.topics if topic.error_code == denied),
+            frozenset(topic.name for topic in response.topics if topic.error_code == unauthorized),
         )
         self.learn_brokers(response)
         return answer
@@ -178,7 +182,7 @@ class Network(Brokers):
             try:
                 found.update(_offsets(await self.send_to(request, leader, timeout), timestamp))
             except DisconnectedError:
-                pass  # the caller asks again for what is not found
+                pass  # the caller retries what was not found
             finally:
                 under_way -= 1
                 if not under_way:
@@ -197,7 +201,7 @@ class Network(Brokers):
             allow_auto_topic_creation=False,
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
-            max_version=12,
+            max_version=MAX_VERSION[MetadataRequest],
         )
         response = await self.send_anywhere(request, min(timeout, self.any_broker_timeout))
         found = {
@@ -225,7 +229,7 @@ class Network(Brokers):
                 protocol_type=PROTOCOL_TYPE,
                 protocols=[protocol(name=name, metadata=data) for name, data in request.protocols],
                 reason=request.reason[:_REASON_LIMIT],
-                max_version=9,
+                max_version=MAX_VERSION[JoinGroupRequest],
             ),
             timeout=max(config.request_timeout, config.rebalance_timeout + 5.0),
         )
@@ -256,7 +260,7 @@ class Network(Brokers):
                 protocol_type=PROTOCOL_TYPE,
                 protocol_name=identity.protocol,
                 assignments=[assignment(member_id=id_, assignment=data) for id_, data in assignments.items()],
-                max_version=5,
+                max_version=MAX_VERSION[SyncGroupRequest],
             ),
             timeout=max(config.request_timeout, config.session_timeout),
         )
@@ -271,7 +275,7 @@ class Network(Brokers):
             generation_id=identity.generation,
             member_id=identity.member_id,
             group_instance_id=self._config.group_instance_id,
-            max_version=4,
+            max_version=MAX_VERSION[HeartbeatRequest],
         )
         response = await self._send(request, timeout=self._config.session_timeout)
         return int(response.error_code)
@@ -307,7 +311,7 @@ class Network(Brokers):
                 topics=topics,
                 groups=[group(group_id=self._config.group_id, topics=group_topics)],
                 require_stable=True,
-                max_version=8,
+                max_version=MAX_VERSION[OffsetFetchRequest],
             )
         )
         answer = response.groups[0] if response.groups else response
@@ -343,7 +347,7 @@ class Network(Brokers):
                 # With an instance id, the coordinator requires a member id (KAFKA-14201).
                 group_instance_id=self._config.group_instance_id if identity.member_id else None,
                 topics=[topic_type(name=name, partitions=rows) for name, rows in by_topic.items()],
-                max_version=9,  # version 10 needs topic ids
+                max_version=MAX_VERSION[OffsetCommitRequest],
             )
         )
         return OffsetCommitResponse(
@@ -367,7 +371,7 @@ class Network(Brokers):
     def drop_connection(self) -> None:
         """Close the connection to the coordinator; its requests in flight fail at once."""
         if self._coordinator is not None:
-            connection = self._manager._conns.get(self._coordinator)  # noqa: SLF001 - see above
+            connection = self._manager._conns.get(self._coordinator)  # noqa: SLF001 - there is no public way
             if connection is not None:
                 connection.close(kafka_errors.KafkaConnectionError("closed by the membership"))
 
@@ -388,7 +392,7 @@ def _offsets_request(partitions: Iterable[TopicPartitionKey], timestamp: int, *,
     return ListOffsetsRequest(
         isolation_level=int(read_committed),
         topics=[topic(name=name, partitions=numbers) for name, numbers in rows.items()],
-        max_version=7,
+        max_version=MAX_VERSION[ListOffsetsRequest],
     )
 
 

@@ -31,7 +31,7 @@ class Loop:
     def __init__(self, name: str) -> None:
         """Create the loop; `start` starts the thread, whose name contains `name`."""
         self.ended = False
-        """Whether `end` was called."""
+        """True if `end` was called."""
         self._pid = os.getpid()
         # kafka-python's warning of slow tasks is off: it also appears after SIGSTOP. `Driver` warns of a
         # stalled thread itself.
@@ -41,6 +41,11 @@ class Loop:
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
+
+    @property
+    def started(self) -> bool:
+        """True if the thread was started; it may have ended since."""
+        return self._thread.ident is not None
 
     def _run(self) -> None:
         demote_kafka_python()
@@ -55,25 +60,24 @@ class Loop:
         self._net._stop = True  # noqa: SLF001 - `stop` waits for this thread
 
     def join_thread(self, timeout: float) -> None:
-        """Wait until the thread has ended, for `timeout` seconds at most.
-
-        On that thread itself, return at once.
+        """Wait until the thread has ended, for `timeout` seconds at most; on that thread, return at once.
 
         If the thread was never started, close the loop.
         """
         # The garbage collector runs finalizers on any thread, also on this one. In a forked child the thread
         # does not exist.
         if threading.current_thread() is not self._thread and os.getpid() == self._pid:
-            if self._thread.ident is None:
-                self._net.close()
-            else:
+            if self.started:
                 self._thread.join(timeout)
+            else:
+                self._net.close()
 
     def call_soon(self, function: Callable[..., object], *args: object) -> None:
         """Run `function` on the network thread. No effect after the loop has ended, and in a forked child."""
         if os.getpid() != self._pid:
             return  # in a forked child the thread does not exist
         try:
+            # Without a result: kafka-python would wait for a future, and run a coroutine.
             self._net.call_soon_threadsafe(lambda: function(*args) and None)
         except RuntimeError:
             if not self._net._closed:  # noqa: SLF001 - there is no public attribute

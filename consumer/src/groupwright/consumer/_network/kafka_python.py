@@ -31,24 +31,42 @@ with warnings.catch_warnings():
     from kafka.protocol.admin import DescribeGroupsRequest
     from kafka.protocol.consumer import (
         HeartbeatRequest,
+        HeartbeatResponse,
         JoinGroupRequest,
+        JoinGroupResponse,
         LeaveGroupRequest,
         ListOffsetsRequest,
+        ListOffsetsResponse,
         OffsetCommitRequest,
+        OffsetCommitResponse,
         OffsetFetchRequest,
+        OffsetFetchResponse,
         SyncGroupRequest,
+        SyncGroupResponse,
     )
-    from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+    from kafka.protocol.metadata import (
+        ApiVersionsRequest,
+        ApiVersionsResponse,
+        FindCoordinatorRequest,
+        FindCoordinatorResponse,
+        MetadataRequest,
+        MetadataResponse,
+    )
     from kafka.protocol.parser import KafkaProtocol
     from kafka.protocol.sasl import SaslAuthenticateRequest
 
 __all__ = [
     "AbstractTokenProvider",
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
     "DescribeGroupsRequest",
     "FindCoordinatorRequest",
+    "FindCoordinatorResponse",
     "Future",
     "HeartbeatRequest",
+    "HeartbeatResponse",
     "JoinGroupRequest",
+    "JoinGroupResponse",
     "KafkaConnection",
     "KafkaConnectionManager",
     "KafkaNetSocket",
@@ -57,12 +75,17 @@ __all__ = [
     "KafkaTCPTransport",
     "LeaveGroupRequest",
     "ListOffsetsRequest",
+    "ListOffsetsResponse",
     "MetadataRequest",
+    "MetadataResponse",
     "NetworkSelector",
     "OffsetCommitRequest",
+    "OffsetCommitResponse",
     "OffsetFetchRequest",
+    "OffsetFetchResponse",
     "SaslAuthenticateRequest",
     "SaslReauthenticator",
     "SyncGroupRequest",
+    "SyncGroupResponse",
     "kafka_errors",
 ]

@@ -58,7 +58,7 @@ _LOGIN_RETRY_INTERVAL = 0.1  # seconds between two checks for a ticket or a toke
 _TLS_ALERT = b"\x15\x03"  # no Kafka response begins so: as a length it would mean 350 MB
 
 
-class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
+class Connections(KafkaConnectionManager):  # type: ignore[misc] # kafka-python has no types
     """The connections of one member, by node id."""
 
     def __init__(
@@ -248,19 +248,20 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # as above
         """Run a blocking function on a separate thread, and return its result."""
         future = Future()
         threading.Thread(
-            target=self._settle, args=(future, work), name=f"groupwright-{name}", daemon=True
+            target=self._complete, args=(future, work), name=f"groupwright-{name}", daemon=True
         ).start()
         return await self.wait_for(future, (deadline - time.monotonic()) * 1000)
 
-    def _settle(self, future: Any, work: Callable[[], object]) -> None:
+    def _complete(self, future: Any, work: Callable[[], object]) -> None:
+        """Run the function on this thread, and complete the future on the loop."""
         try:
             result = work()
         except Exception as error:  # noqa: BLE001 - it is raised again, on the loop
-            settle: Callable[[], object] = lambda error=error: future.failure(error)  # type: ignore[misc] # noqa: E731
+            complete: Callable[[], object] = lambda error=error: future.failure(error)  # type: ignore[misc] # noqa: E731
         else:
-            settle = lambda: future.success(result)  # noqa: E731 - the other half of the one above
+            complete = lambda: future.success(result)  # noqa: E731 - the other half of the one above
         with contextlib.suppress(RuntimeError):  # the loop has ended, and no coroutine waits
-            self._net.call_soon_threadsafe(lambda: settle() and None)
+            self._net.call_soon_threadsafe(lambda: complete() and None)
 
 
 def _is_address(host: str) -> bool:
@@ -280,7 +281,7 @@ class _Redacted(bytes):
         return f"<{len(self)} bytes, not shown>"
 
 
-class _RedactingProtocol(KafkaProtocol):  # type: ignore[misc] # kafka-python has no types
+class _RedactingProtocol(KafkaProtocol):  # type: ignore[misc] # as above
     """A protocol that does not log the bytes that it sends, which kafka-python's does at DEBUG."""
 
     bytes_to_send: list[bytes]
@@ -392,7 +393,7 @@ def _precise_error(error: Exception) -> Exception:
     return error
 
 
-class _PlainTransport(_DrainBeforeClose, KafkaTCPTransport):  # type: ignore[misc] # kafka-python has no types
+class _PlainTransport(_DrainBeforeClose, KafkaTCPTransport):  # type: ignore[misc] # as above
     """TCP."""
 
 

@@ -1,1 +1,1 @@
-"""Group protocol of a classic member, without I/O: standard library and `groupwright.assignors` alone."""
+"""Group protocol of a classic member, without I/O. Imports `groupwright.core` and `.assignors` alone."""

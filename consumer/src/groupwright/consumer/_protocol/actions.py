@@ -35,7 +35,7 @@ class Request(ABC, Generic[_ResponseT]):
     __slots__ = ()
 
     to_coordinator: ClassVar[bool] = False
-    """Whether it is sent on the coordinator's connection, and fails when that is lost."""
+    """True if it is sent on the coordinator's connection, and fails when that is lost."""
 
     @abstractmethod
     def answered(self, member: "Membership", response: _ResponseT, now: float) -> "list[Action]":
@@ -258,7 +258,7 @@ class SendOffsetCommits(StepRequest[None]):
 
     def answered(self, member: "Membership", _response: None, now: float) -> "list[Action]":
         """See `Request`."""
-        return member.committed(self.attempt, now)
+        return member.commits_ended(self.attempt, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,24 +62,24 @@ class PendingCommit:
         # Later than the deadline, so that the network thread can set a more precise result than a timeout.
         self._limit = deadline + _GRACE
         self._clock = clock
-        self._settled = Wakeup()
+        self._completed = Wakeup()
         self._result: CommitResult | None = None
         """Set before the waiting thread is notified, and the only record that the commit has ended."""
 
     @property
     def ready(self) -> bool:
-        """Whether `wait` would return at once."""
+        """True if `wait` would return at once."""
         return self._result is not None or self._clock() >= self._limit
 
-    def settle(self, result: CommitResult) -> None:
+    def complete(self, result: CommitResult) -> None:
         """Set the result and wake the waiting thread; called on the network thread."""
         self._result = result
-        self._settled.notify()
+        self._completed.notify()
 
     def wait(self, seconds: float = math.inf) -> CommitResult:
         """Return the result; a timed-out one after `seconds`, or if the network thread hangs."""
         if self._result is None:
-            self._settled.wait(min(seconds, self._limit - self._clock()))
+            self._completed.wait(min(seconds, self._limit - self._clock()))
         return self._result or CommitResult(dict.fromkeys(self.offsets, NO_ANSWER), "no answer in time")
 
 
@@ -116,7 +116,7 @@ class CommitQueue:
 
     @property
     def idle(self) -> bool:
-        """Whether no commit is queued or in flight."""
+        """True if no commit is queued or in flight."""
         return not self.waiting and not self._is_sending
 
     def add(self, commit: Commit) -> None:
@@ -138,7 +138,7 @@ class CommitQueue:
         return identity, merged
 
     def answered(self, errors: Mapping[TopicPartitionKey, int], now: float) -> bool:
-        """Settle the commits in flight with a response; return whether any is retried."""
+        """Complete the commits in flight with a response; return whether any is retried."""
         retried: list[Commit] = []
         for commit in self._take_in_flight():
             mine = {key: errors.get(key, NO_ANSWER) for key in commit.offsets}

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from groupwright.assignors import (
     Assignor,
     PartitionsByTopic,
+    RebalanceProtocol,
     Subscription,
     decode_assignment,
     encode_subscription,
@@ -19,6 +21,8 @@ def subscription_encoder(
     rack: str | None,
     log: logging.LoggerAdapter[logging.Logger],
     processing_times: Callable[[], Mapping[str, Mapping[int, float]]] = dict,
+    *,
+    cooperative: bool = False,
 ) -> SubscriptionEncoder:
     """Return the encoder of JoinGroup's protocols: for each assignor its name and subscription bytes.
 
@@ -27,11 +31,15 @@ def subscription_encoder(
         rack: The member's rack.
         log: The log of the consumer.
         processing_times: Returns the seconds per message that were measured, by topic and partition.
+        cooperative: Whether the member rebalances cooperatively (KIP-429).
     """
+    protocol = RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER
 
     def user_data(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
         if needs_processing_times(assignor):
             assignor.processing_times = processing_times()
+        with suppress(AttributeError):  # a frozen assignor
+            assignor.rebalance_protocol = protocol
         try:
             return assignor.user_data(frozenset(topics))
         except Exception:

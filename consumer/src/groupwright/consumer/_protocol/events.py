@@ -27,7 +27,7 @@ class Revoke:
     In a cooperative rebalance, that of the new generation.
     """
     cooperative: bool = False
-    """Whether all other partitions stay assigned and are fetched meanwhile (KIP-429)."""
+    """True if all other partitions stay assigned and are fetched meanwhile (KIP-429)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class TopicUnavailable:
 
 
 @dataclass(frozen=True, slots=True)
-class PollExceeded:
+class MaxPollExceeded:
     """Report that the application exceeded `max.poll.interval.ms`, so that the member left the group."""
 
     message: str
@@ -69,4 +69,4 @@ class Closed:
     """The membership has ended; the last event."""
 
 
-Event = Revoke | Assign | TopicUnavailable | PollExceeded | Closed
+Event = Revoke | Assign | TopicUnavailable | MaxPollExceeded | Closed

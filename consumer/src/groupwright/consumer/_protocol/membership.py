@@ -8,8 +8,8 @@ leads to.
 An eager member revokes all its partitions before JoinGroup. A cooperative member (KIP-429) keeps its
 partitions and claims them in JoinGroup; it compares SyncGroup's assignment with them, revokes those that are
 missing and adds the new ones. After a revocation it joins again at once, so that other members are
-assigned the revoked partitions: a rebalance may take two rounds, and is complete when a round revokes
-nothing.
+assigned the revoked partitions. A round is one JoinGroup and SyncGroup: a rebalance may take two, and is
+complete when a round revokes nothing.
 
 Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-792, KIP-800, KIP-814; Kafka's AbstractCoordinator
 and ConsumerCoordinator.
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from groupwright.assignors import MalformedBytesError
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
-from groupwright.consumer._protocol.events import Assign, Closed, PollExceeded, Revoke, TopicUnavailable
+from groupwright.consumer._protocol.events import Assign, Closed, MaxPollExceeded, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.membership_state import Incoming, MembershipState
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
@@ -116,7 +116,7 @@ class Membership:
 
     @property
     def closed(self) -> bool:
-        """Whether the membership is over."""
+        """True if the membership is over."""
         return self.facts.closed
 
     @property
@@ -125,23 +125,23 @@ class Membership:
         return self.facts.fenced
 
     @property
-    def poll_timeouts(self) -> int:
+    def max_poll_exceeded(self) -> int:
         """Number of times that the application exceeded ``max.poll.interval.ms``."""
-        return self.facts.poll_timeouts
+        return self.facts.max_poll_exceeded
 
     @property
     def keeps_partitions(self) -> bool:
-        """Whether a commit may wait for the end of the rebalance, since its partitions stay owned."""
+        """True if a commit may wait for the end of the rebalance, since its partitions stay owned."""
         return self.facts.keeps_partitions
 
     @property
     def lookup_refused(self) -> bool:
-        """Whether the last FindCoordinator was refused, such as for wrong credentials."""
+        """True if the last FindCoordinator was refused, such as for wrong credentials."""
         return self.facts.refused_lookup is not None
 
     @property
     def lost(self) -> bool:
-        """Whether the partitions are lost, and the application was not notified yet."""
+        """True if the partitions are lost, and the application was not notified yet."""
         return bool(self.facts.owned) and not self.facts.identity.valid
 
     @property
@@ -158,7 +158,7 @@ class Membership:
             return self._heartbeat.session_ends
         # The coordinator does not remove a member whose request is parked, but the session starts with its
         # response, which may not have been read yet.
-        return self._heartbeat.parked_until if self.facts.step in PARKED else math.inf
+        return self._heartbeat.unread_session_ends if self.facts.step in PARKED else math.inf
 
     def commit_identity(self) -> MemberIdentity | ErrorCode:
         """Return the identity for a commit, or the error code with which a commit fails now."""
@@ -276,7 +276,7 @@ class Membership:
         facts = self.facts
         facts.last_poll = max(facts.last_poll, last_poll)
         if facts.must_poll and now >= self._poll_deadline:
-            self._leave_for_poll_timeout(now)
+            self._leave_for_max_poll_exceeded(now)
         if facts.session_runs and now >= self._heartbeat.session_ends:
             # The coordinator has removed the member by now, or is about to.
             self._lose_coordinator(now)
@@ -298,7 +298,7 @@ class Membership:
         scheduled = []
         if facts.may_heartbeat and self.coordinator.known and not self._heartbeat.under_way:
             scheduled.append(self._heartbeat.next_at)
-        if facts.needs_coordinator and self.coordinator.wanted:
+        if facts.needs_coordinator and self.coordinator.needs_lookup:
             scheduled.append(self.coordinator.next_at)
         if facts.monitors_topics and self.coordinator.known and self._topic_monitor.idle:
             scheduled.append(self._topic_monitor.next_at)
@@ -317,16 +317,16 @@ class Membership:
     def _poll_deadline(self) -> float:
         return self.facts.last_poll + self._timing.max_poll_interval
 
-    def _leave_for_poll_timeout(self, now: float) -> None:
+    def _leave_for_max_poll_exceeded(self, now: float) -> None:
         facts = self.facts
-        facts.poll_timeouts += 1
+        facts.max_poll_exceeded += 1
         limit = self._timing.max_poll_interval
         message = (
             f"the application did not poll for {now - facts.last_poll:.1f} s, which is more than "
             f"max.poll.interval.ms ({limit * 1000:.0f}); the consumer left the group and now joins it again. "
             "Process fewer messages between polls, or raise max.poll.interval.ms"
         )
-        self._out.append(act.DeliverEvent(PollExceeded(message)))
+        self._out.append(act.DeliverEvent(MaxPollExceeded(message)))
         if facts.step is Step.SYNC:
             self._out.append(act.DropConnection())
         if not facts.static and self.coordinator.known:
@@ -372,7 +372,7 @@ class Membership:
 
         The identity is kept: the coordinator may still know it.
         """
-        if self._awaits_coordinator(attempt):
+        if self._is_coordinator_step(attempt):
             if self.facts.step in PARKED:
                 self._end_step()
                 # While the request was parked, the coordinator did not remove the member.
@@ -387,7 +387,7 @@ class Membership:
 
         The broker is too old, for example.
         """
-        if self._awaits_coordinator(attempt):
+        if self._is_coordinator_step(attempt):
             self._end_step()
             self._report_error(error, detail, now)
         return self._advance(now)
@@ -405,7 +405,8 @@ class Membership:
                 self._block_joining(now)
         return self._advance(now)
 
-    def _awaits_coordinator(self, attempt: int) -> bool:
+    def _is_coordinator_step(self, attempt: int) -> bool:
+        """Return whether JoinGroup, SyncGroup or OffsetFetch is under way with this attempt."""
         facts = self.facts
         return attempt == facts.attempt and facts.step in {Step.JOIN, Step.SYNC, Step.OFFSETS}
 
@@ -436,8 +437,8 @@ class Membership:
     @property
     def _rejoins_on_topic_changes(self) -> bool:
         facts = self.facts
-        settled = facts.state is State.STABLE and facts.rejoin_reason is None and not facts.leaving
-        return settled and (facts.matches_topics or self._topic_monitor.group_subscription is not None)
+        stays = facts.state is State.STABLE and facts.rejoin_reason is None and not facts.leaving
+        return stays and (facts.matches_topics or self._topic_monitor.group_subscription is not None)
 
     def _update_topics(self, subscription: TopicSubscription, now: float) -> None:
         facts = self.facts
@@ -457,14 +458,16 @@ class Membership:
             self._end_step()
             self._heartbeat.start_session(now)
             if now >= self.session_until:
-                return self.tick(now, facts.last_poll)  # other members may own the partitions that were kept
+                # The response came while the process was stopped, and its session is over: other members may
+                # own the partitions that were kept. `tick` ends the generation.
+                return self.tick(now, facts.last_poll)
             if response.error == ErrorCode.MEMBER_ID_REQUIRED:
                 # KIP-394: the id comes before the member is added, so that a lost response leaves no member
                 # behind that no consumer continues.
                 facts.identity = MemberIdentity(member_id=response.member_id)
             elif response.error != ErrorCode.NONE:
                 self._handle_error(Api.JOIN_GROUP, response.error, now)
-            elif self._is_consumer_group(response.protocol_type, now):
+            elif self._accepts_protocol_type(response.protocol_type, now):
                 self._enter_generation(response, now)
         return self._advance(now)
 
@@ -479,7 +482,7 @@ class Membership:
     ) -> list[act.Action]:
         """Reply with the leader's assignment for the group; SyncGroup sends it."""
         if self._is_waiting_for(Step.ASSIGN, attempt):
-            self._timeline_at(now).on_leader_elected(assignment.change)
+            self._timeline_at(now).replace_reason(assignment.change)
             self._topic_monitor.on_leader(assignment.subscribed, assignment.topics, now)
             self._start_step(Cause.SEND_SYNC_GROUP)
             self._out.append(
@@ -501,22 +504,22 @@ class Membership:
             self._end_step()
             self._heartbeat.start_session(now)
             if now >= self.session_until:
-                return self.tick(now, facts.last_poll)  # other members may have been assigned this since
+                return self.tick(now, facts.last_poll)  # as in `joined`; others may be assigned this by now
             if response.error != ErrorCode.NONE:
                 self._handle_error(Api.SYNC_GROUP, response.error, now)
             elif response.protocol not in {None, facts.identity.protocol}:
                 detail = f"SyncGroup says {response.protocol!r}, JoinGroup said {facts.identity.protocol!r}"
                 self._report_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
-            elif self._is_consumer_group(response.protocol_type, now):
+            elif self._accepts_protocol_type(response.protocol_type, now):
                 facts.stored_id, facts.unconfirmed_id = facts.identity.member_id, ""
                 self._receive_assignment(response.assignment, now)
         return self._advance(now)
 
     def offsets_fetched(self, attempt: int, response: OffsetFetchResponse, now: float) -> list[act.Action]:
-        """Reply with committed offsets; if one is missing, all are fetched again."""
+        """Reply with committed offsets; if one has a retriable error, all are fetched again."""
         if self._is_waiting_for(Step.OFFSETS, attempt):
             if now >= self.session_until:
-                return self.tick(now, self.facts.last_poll)
+                return self.tick(now, self.facts.last_poll)  # as in `joined`
             actions = {key: classify(Api.OFFSET_FETCH, code) for key, code in response.errors.items()}
             # As in librdkafka, a partition whose offset may not be read stops no other one.
             refused = {key for key, action in actions.items() if action is ErrorAction.FATAL}
@@ -525,6 +528,7 @@ class Membership:
             if code_of_action.keys() <= {ErrorAction.NONE}:
                 self._deliver_assignment({**response.offsets, **dict.fromkeys(refused, UNREADABLE)}, now)
             else:
+                # Members that wait for the partitions that this one has revoked need not wait for the retry.
                 self._request_another_round(now)
                 worst = max(code_of_action, key=lambda action: action.value)
                 if worst is ErrorAction.FATAL:
@@ -533,8 +537,8 @@ class Membership:
                 self._apply(worst, f"the committed offsets cannot be read: {error_name(code)}", code, now)
         return self._advance(now)
 
-    def committed(self, attempt: int, now: float) -> list[act.Action]:
-        """Reply that no commit waits any more."""
+    def commits_ended(self, attempt: int, now: float) -> list[act.Action]:
+        """Reply that no commit is queued or in flight any more."""
         if self._is_waiting_for(Step.COMMITS, attempt):
             self._end_step()
         return self._advance(now)
@@ -550,6 +554,7 @@ class Membership:
     def heartbeat_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
         """Reply with Heartbeat's response. The error of a former identity is ignored."""
         same = identity == self.facts.identity
+        # A former identity's heartbeat was sent before the present session started, so it extends nothing.
         alive = not same or error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
         self._heartbeat.answered(now, alive=alive)
         if alive:
@@ -667,20 +672,24 @@ class Membership:
     # --- Joining ------------------------------------------------------------------------------------
 
     def _prepare_join(self, now: float) -> bool:
-        """Deliver the revocation that must precede JoinGroup; return whether there is one."""
+        """Deliver the revocation that must precede JoinGroup; return whether there is one.
+
+        Java's `ConsumerCoordinator.onJoinPrepare`.
+        """
         facts = self.facts
-        first, facts.revoke_due = facts.revoke_due, False
+        revoke_due, facts.revoke_due = facts.revoke_due, False
         lost = not facts.identity.valid
         if facts.cooperative and not lost:
             # As in librdkafka: partitions of topics that this client is no longer authorized to describe are
             # revoked first, and as lost, since no commit of them can succeed.
-            refused = self._refused()
-            partitions = refused or self._unsubscribed()
-            due, lost = bool(partitions), bool(refused)
+            unauthorized = self._unauthorized()
+            partitions = unauthorized or self._unsubscribed()
+            due, lost = bool(partitions), bool(unauthorized)
         else:
             partitions = facts.owned
-            # Eager: revoked even when nothing is owned, so that every on_assign has its on_revoke.
-            due = bool(partitions) if lost else first
+            # An eager member revokes even when it owns nothing, so that every on_assign has its on_revoke.
+            # Nothing is lost without partitions.
+            due = bool(partitions) if lost else revoke_due
         if due:
             timeline = self._timeline_at(now)
             timeline.lost |= not facts.identity.valid
@@ -696,10 +705,10 @@ class Membership:
             if subscription is None or not subscription.covers(topic)
         }
 
-    def _refused(self) -> Partitions:
+    def _unauthorized(self) -> Partitions:
         """Return the owned partitions of topics that this client is no longer authorized to describe."""
-        refused = self._topic_monitor.seen.refused
-        return {topic: numbers for topic, numbers in self.facts.owned.items() if topic in refused}
+        topics = self._topic_monitor.seen.unauthorized
+        return {topic: numbers for topic, numbers in self.facts.owned.items() if topic in topics}
 
     def _join(self, now: float) -> None:
         facts = self.facts
@@ -750,10 +759,10 @@ class Membership:
             self._start_step(Cause.SEND_SYNC_GROUP)
             self._out.append(act.SendSyncGroup(facts.attempt, facts.identity, {}))
 
-    def _is_consumer_group(self, protocol_type: str | None, now: float) -> bool:
+    def _accepts_protocol_type(self, protocol_type: str | None, now: float) -> bool:
         """Return whether a response's protocol type is "consumer" or missing, as from old brokers (KIP-559).
 
-        Another type is reported to the application.
+        Report another type to the application.
         """
         if protocol_type in {None, PROTOCOL_TYPE}:
             return True
@@ -778,7 +787,7 @@ class Membership:
         if facts.leaving:
             return  # the partitions stay owned, so that they are committed in the new generation
         if not self._accepts_topics(assigned):
-            self._back_off(now)
+            self._back_off(now)  # then the member joins again, since `rejoin_reason` is still set
             return
         facts.rejoin_reason = None
         if facts.joined_subscription != facts.subscription:
@@ -829,8 +838,8 @@ class Membership:
     def _deliver_assignment(self, offsets: dict[TopicPartitionKey, Offset], now: float) -> None:
         facts = self.facts
         timeline, incoming = self._timeline_at(now), facts.incoming or Incoming({})
-        settled = not incoming.another_round
-        if settled:
+        complete = not incoming.another_round
+        if complete:
             facts.timeline = None
         else:
             self._request_another_round(now)
@@ -843,7 +852,7 @@ class Membership:
                 incoming.partitions,
                 offsets,
                 facts.identity,
-                timeline if settled else None,
+                timeline if complete else None,
                 facts.cooperative,
             )
         )

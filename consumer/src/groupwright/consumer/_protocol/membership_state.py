@@ -96,7 +96,7 @@ class MembershipState:
         leave_at: When a member that leaves abandons the round under way.
         fenced: Number of times that another member took this one's ``group.instance.id``. A fenced member
             never joins again.
-        poll_timeouts: Number of times that the application exceeded ``max.poll.interval.ms``.
+        max_poll_exceeded: Number of times that the application exceeded ``max.poll.interval.ms``.
         refused_lookup: The error code of the last FindCoordinator, if a retry will not help; otherwise None.
         wants_coordinator: Whether the coordinator is needed for commits, even without a subscription.
         retry_at: When a failed request may be sent again; 0.0 if none is to be retried.
@@ -136,7 +136,7 @@ class MembershipState:
     operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT
     leave_at: float = 0.0
     fenced: int = 0
-    poll_timeouts: int = 0
+    max_poll_exceeded: int = 0
 
     refused_lookup: int | None = None
     wants_coordinator: bool = False
@@ -166,27 +166,27 @@ class MembershipState:
 
     @property
     def leaving(self) -> bool:
-        """Whether the member leaves its group: it unsubscribes or closes."""
+        """True if the member leaves its group: it unsubscribes or closes."""
         return self.lifecycle in _LEAVING
 
     @property
     def closing(self) -> bool:
-        """Whether the consumer is closing or closed."""
+        """True if the consumer is closing or closed."""
         return self.lifecycle in _CLOSING
 
     @property
     def closed(self) -> bool:
-        """Whether the membership is over."""
+        """True if the membership is over."""
         return self.lifecycle is Lifecycle.CLOSED
 
     @property
     def in_generation(self) -> bool:
-        """Whether the member is in a generation that it knows of."""
+        """True if the member is in a generation that it knows of."""
         return self.state in _IN_GENERATION
 
     @property
     def may_heartbeat(self) -> bool:
-        """Whether heartbeats are sent.
+        """True if heartbeats are sent.
 
         None is sent while SyncGroup is parked: the coordinator responds in order, so the heartbeat would time
         out and close the connection.
@@ -195,7 +195,7 @@ class MembershipState:
 
     @property
     def session_runs(self) -> bool:
-        """Whether the session can expire.
+        """True if the session can expire.
 
         Also while no heartbeats are sent: a cooperative member keeps its partitions between two attempts to
         join, but not longer than the coordinator waits for the member.
@@ -204,7 +204,7 @@ class MembershipState:
 
     @property
     def must_poll(self) -> bool:
-        """Whether the application must poll within ``max.poll.interval.ms``.
+        """True if the application must poll within ``max.poll.interval.ms``.
 
         Not before it has applied an assignment, as in librdkafka: an application may subscribe, and take its
         time until it polls. Also after `unsubscribe`, since a poll revokes the partitions. `close` needs no
@@ -214,13 +214,13 @@ class MembershipState:
 
     @property
     def needs_coordinator(self) -> bool:
-        """Whether FindCoordinator is sent while the coordinator is unknown."""
+        """True if FindCoordinator is sent while the coordinator is unknown."""
         joins = self.subscription is not None or self.in_generation
         return self.wants_coordinator or (joins and not self.awaits_poll)
 
     @property
     def sends_leave(self) -> bool:
-        """Whether the member sends LeaveGroup. Otherwise the coordinator removes it when its session expires.
+        """True if the member sends LeaveGroup. Otherwise the coordinator removes it when its session expires.
 
         By default a static member that closes sends none, since it is expected back (KIP-345, KIP-1092). A
         static member that unsubscribes sends it, as in librdkafka.
@@ -231,7 +231,7 @@ class MembershipState:
 
     @property
     def claims_partitions(self) -> bool:
-        """Whether the member owns partitions, in a generation that has not ended.
+        """True if the member owns partitions, in a generation that has not ended.
 
         JoinGroup may claim them.
         """
@@ -239,37 +239,39 @@ class MembershipState:
 
     @property
     def keeps_partitions(self) -> bool:
-        """Whether partitions stay owned during a rebalance (KIP-429): commits may wait for its end."""
+        """True if partitions stay owned during a rebalance (KIP-429): commits may wait for its end."""
         return self.cooperative and self.claims_partitions
 
     @property
     def matches_topics(self) -> bool:
-        """Whether the subscription has regular expressions."""
+        """True if the subscription has regular expressions."""
         return self.topic_subscription is not None and bool(self.topic_subscription.patterns)
 
     @property
     def misses_topics(self) -> bool:
-        """Whether a topic subscribed to by name was missing in the last metadata."""
+        """True if a topic subscribed to by name was missing in the last metadata."""
         subscribed = self.topic_subscription
-        return subscribed is not None and not set(subscribed.named).issubset(self.subscription or ())
+        return subscribed is not None and not set(subscribed.wanted_names).issubset(self.subscription or ())
 
     @property
     def needs_metadata(self) -> bool:
-        """Whether metadata must be fresh before JoinGroup, because new topics change the subscription."""
+        """True if metadata must be fresh before JoinGroup, because new topics change the subscription."""
         return self.matches_topics or self.misses_topics
 
     @property
     def monitors_topics(self) -> bool:
-        """Whether metadata is fetched at intervals."""
+        """True if metadata is fetched at intervals."""
         stopped = self.leaving or self.fenced or self.awaits_poll
         return self.topic_subscription is not None and not stopped
 
     def commit_identity(self) -> MemberIdentity | ErrorCode:
         """Return the identity for a commit, or the error code with which a commit fails now."""
         leaves = self.leaving and self.step not in ROUND
-        if self.state is State.STABLE or (leaves and self.identity.valid):
+        revokes = isinstance(self.event, Revoke)
+        if self.state is State.STABLE or ((leaves or revokes) and self.identity.valid):
             # Also after an abandoned JoinGroup: the coordinator accepts this generation until the next one
-            # begins.
+            # begins. Then it is too late for partitions that are revoked between two attempts to join, since
+            # their next owners begin at the committed offsets.
             return self.identity
         if self.subscription is None and not self.leaving:
             # As in librdkafka, after leaving this is the former generation, which the coordinator rejects

@@ -57,7 +57,7 @@ class MemberIdentity:
     """A member's identity in its group, which every request carries.
 
     A generation of -1 means that the member is in none; an empty member id that the coordinator has not given
-    it one yet.
+    it one yet. `protocol` is the name of the generation's assignor.
     """
 
     generation: int = -1
@@ -66,7 +66,7 @@ class MemberIdentity:
 
     @property
     def valid(self) -> bool:
-        """Whether this is a member of some generation, so that it may own partitions."""
+        """True if this is a member of some generation, so that it may own partitions."""
         return self.generation >= 0 and bool(self.member_id)
 
 
@@ -162,8 +162,9 @@ class MetadataResponse:
     """The topics that exist, by name, with their partitions and racks."""
     internal: frozenset[str] = frozenset()
     """Kafka's internal topics, such as ``__consumer_offsets``."""
-    refused: frozenset[str] = frozenset()
-    """Topics that were requested by name, and that this client is not authorized to describe."""
+    unauthorized: frozenset[str] = frozenset()
+    """Topics that were requested by name, and that this client is not authorized to describe (Java's
+    `Cluster.unauthorizedTopics`)."""
 
 
 class DisconnectedError(Exception):

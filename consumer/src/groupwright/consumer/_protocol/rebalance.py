@@ -66,7 +66,7 @@ class Timeline:
     _current: tuple[Phase, float] | None = None
 
     def __post_init__(self) -> None:
-        """Set the trigger, which `on_leader_elected` does not change, unlike the reason."""
+        """Set the trigger, which `replace_reason` does not change."""
         self.trigger = Trigger.GROUP if self.reason is GROUP_REBALANCING else Trigger.MEMBER
 
     def begin(self, phase: Phase, now: float) -> None:
@@ -85,8 +85,8 @@ class Timeline:
             self.phases[phase] = self.phases.get(phase, 0.0) + now - self._current[1]
             self._current = None
 
-    def on_leader_elected(self, change: str | None) -> None:
-        """Use the change of members, which only the leader knows, as the reason."""
+    def replace_reason(self, change: str | None) -> None:
+        """Replace `GROUP_REBALANCING` by the change of members, which only the leader knows."""
         if change is not None and self.reason == GROUP_REBALANCING:
             self.reason = change
 

@@ -26,19 +26,19 @@ class TopicSubscription:
             topics are selected by name alone (``exclude.internal.topics`` of the Java client).
         ignored: Regular expressions of topics that are never selected (``topic.blacklist``), not even by
             name.
-        named: The topics subscribed to by name, sorted, without ignored ones, whether they exist or not.
+        wanted_names: `names` without ignored ones, sorted.
     """
 
     names: frozenset[str]
     patterns: tuple[re.Pattern[str], ...] = ()
     ignored: tuple[re.Pattern[str], ...] = ()
-    named: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    wanted_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compute `named` once: the membership reads it at every input."""
-        object.__setattr__(self, "named", self._sorted(self.names))
+        """Compute `wanted_names` once: the membership reads it at every input."""
+        object.__setattr__(self, "wanted_names", self._sorted(self.names))
 
-    def among(self, existing: MetadataResponse, joined: Iterable[str] = ()) -> tuple[str, ...]:
+    def among(self, existing: MetadataResponse, former: Iterable[str] = ()) -> tuple[str, ...]:
         """Return the topics for JoinGroup, sorted.
 
         Topics that this client is not authorized to describe are left out, since it could not fetch from
@@ -47,9 +47,9 @@ class TopicSubscription:
 
         Args:
             existing: The topics that exist.
-            joined: The topics of the last JoinGroup.
+            former: The topics for JoinGroup until now.
         """
-        named = self.names.intersection(existing.topics.keys() | frozenset(joined)) - existing.refused
+        named = self.names.intersection(existing.topics.keys() | frozenset(former)) - existing.unauthorized
         matched = {name for name in existing.topics if name not in existing.internal and self.matches(name)}
         return self._sorted(named | matched)
 

@@ -63,14 +63,16 @@ class Heartbeat:
         self._timing = timing
         self._sent_at: float | None = None
         self._stopped_since: float | None = None
+        """Time of the network thread's last run before it was stopped; None once a request was sent since."""
         self._last_run = math.inf
         self._interval = timing.heartbeat_interval
+        """Present interval, which is shorter after `speed_up`."""
         self.next_at = 0.0
         self.session_ends = 0.0
 
     @property
     def under_way(self) -> bool:
-        """Whether a heartbeat is in flight."""
+        """True if a heartbeat is in flight."""
         return self._sent_at is not None
 
     def start_session(self, now: float) -> None:
@@ -94,7 +96,7 @@ class Heartbeat:
         self._last_run = now
 
     @property
-    def parked_until(self) -> float:
+    def unread_session_ends(self) -> float:
         """Earliest end of the session that a response, received but not read yet, has started."""
         since = self._last_run if self._stopped_since is None else self._stopped_since
         return since + self._timing.session_timeout
@@ -124,8 +126,8 @@ class Heartbeat:
             # A short interval counts from the response, so that a slow coordinator is not overloaded.
             self.next_at = now + self._interval
         if alive:
-            received = now if sent is None else sent
-            self.session_ends = max(self.session_ends, received + self._timing.session_timeout)
+            started = now if sent is None else sent
+            self.session_ends = max(self.session_ends, started + self._timing.session_timeout)
 
     def unanswered(self) -> None:
         """Record that the heartbeat has no response."""
@@ -156,8 +158,8 @@ class CoordinatorLookup:
         self._backoff = Backoff(timing, jitter, longest=_LONGEST_LOOKUP_BACKOFF)
 
     @property
-    def wanted(self) -> bool:
-        """Whether the coordinator is unknown, and no request for it is in flight."""
+    def needs_lookup(self) -> bool:
+        """True if the coordinator is unknown, and no request for it is in flight."""
         return not self.known and not self._under_way
 
     def start(self, now: float) -> bool:

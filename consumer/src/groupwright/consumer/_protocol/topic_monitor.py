@@ -48,12 +48,15 @@ class TopicMonitor:
         self._backoff = Backoff(timing, jitter)
         self._under_way = False
         self._requested: frozenset[str] | None = frozenset()
+        """Topics of the last request; None for all."""
         self._requested_at = -_NEVER
         self._not_before = -_NEVER
         self._unconfirmed: frozenset[str] = frozenset()
-        # Metadata that the leader's assignment was computed from (Java's `assignmentSnapshot`).
+        """Topics that were missing, or had fewer partitions, in the last response alone."""
         self._assignment_snapshot: Mapping[str, Topic] = {}
+        """Metadata that the leader's assignment was computed from (Java's `assignmentSnapshot`)."""
         self._interval = _SHORTEST_INTERVAL
+        """Seconds from an assignment to the next request."""
 
     # --- When to fetch -------------------------------------------------------------------------------
 
@@ -74,7 +77,7 @@ class TopicMonitor:
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way."""
+        """True if no request is under way."""
         return not self._under_way
 
     @property
@@ -83,7 +86,7 @@ class TopicMonitor:
         return self._not_before
 
     def is_fresh(self, now: float) -> bool:
-        """Return whether the last response is less than ``retry.backoff.max.ms`` old."""
+        """Return whether the last response was requested less than ``retry.backoff.max.ms`` ago."""
         return not self._under_way and now - self._requested_at < self._timing.retry_backoff_max
 
     def subscribed(self, now: float) -> None:
@@ -109,12 +112,12 @@ class TopicMonitor:
         self._assignment_snapshot = {
             name: topic for name, topic in response.topics.items() if name in self.group_subscription
         }
-        # The assignment is made from this response. A topic that is not in it must not count as created by
-        # the next one, or the group would rebalance at each refresh for a topic that was deleted.
+        # `seen` may keep a topic that one response lacked: see `found`. If the assignment's response lacks it
+        # as well, `change` would call it created, and the group would rebalance for a deleted topic.
         kept = {
             name: topic
             for name, topic in self.seen.topics.items()
-            if name not in self.group_subscription or name in response.refused
+            if name not in self.group_subscription or name in response.unauthorized
         }
         self.seen = replace(self.seen, topics={**kept, **self._assignment_snapshot})
         self._unconfirmed = frozenset()
@@ -130,18 +133,19 @@ class TopicMonitor:
         self._under_way = False
         self._backoff.reset()
         before = self.seen.topics
-        # A topic that this client is no longer authorized to describe still exists.
-        worse = {
+        # Topics that were deleted, or have fewer partitions. One that this client is no longer authorized to
+        # describe still exists.
+        shrunk = {
             name
             for name, topic in before.items()
             if (self._requested is None or name in self._requested)
-            and name not in response.refused
+            and name not in response.unauthorized
             and response.topics.get(name, Topic(0)).partitions < topic.partitions
         }
-        kept = {name: before[name] for name in worse - self._unconfirmed}
-        kept |= {name: before[name] for name in response.refused if name in before}
+        kept = {name: before[name] for name in shrunk - self._unconfirmed}
+        kept |= {name: before[name] for name in response.unauthorized if name in before}
         self.seen = replace(response, topics={**response.topics, **kept})
-        self._unconfirmed = frozenset(worse - self._unconfirmed)
+        self._unconfirmed = frozenset(shrunk - self._unconfirmed)
         self.next_at = now + (_SHORTEST_INTERVAL if self._unconfirmed else self._period())
 
     def missing(self, now: float) -> None:
@@ -165,10 +169,10 @@ class TopicMonitor:
 
     def _difference(self, name: str) -> str | None:
         before, seen = self._assignment_snapshot.get(name), self.seen.topics.get(name)
-        if before is None or seen is None:
-            return (
-                None if before is seen else f"topic {name!r} was {'created' if before is None else 'deleted'}"
-            )
+        if before is None:
+            return None if seen is None else f"topic {name!r} was created"
+        if seen is None:
+            return f"topic {name!r} was deleted"
         if before.partitions != seen.partitions:
             return f"topic {name!r} has {seen.partitions} partitions, not {before.partitions}"
         if self._racks and before.racks != seen.racks:
@@ -187,6 +191,7 @@ class TopicErrors:
         """Start with nothing reported."""
         self._reported: dict[str, ErrorCode] = {}
         self._matched: frozenset[str] = frozenset()
+        """Topics that a regular expression has matched since the subscription changed."""
 
     def subscribed(self) -> None:
         """Forget which topics have matched: the subscription changed."""
@@ -195,11 +200,13 @@ class TopicErrors:
     def found(self, subscription: TopicSubscription, seen: MetadataResponse) -> list[tuple[str, ErrorCode]]:
         """Return the new (topic, error) pairs; an error that disappears and comes back is new again.
 
-        As in librdkafka, a regular expression that matches nothing is reported by its text, and a topic that
-        one has matched and that was deleted by its name.
+        As in librdkafka, a regular expression that matches nothing is reported by its text. A deleted topic
+        that an expression has matched is reported by its name.
         """
         # A topic that this client is no longer authorized to describe is still in `seen.topics`.
-        missing = [name for name in subscription.named if name in seen.refused or name not in seen.topics]
+        missing = [
+            name for name in subscription.wanted_names if name in seen.unauthorized or name not in seen.topics
+        ]
         matched = frozenset(filter(subscription.matches, seen.topics))
         gone = frozenset(filter(subscription.matches, self._matched)) - matched - subscription.names
         self._matched = matched | gone
@@ -213,6 +220,6 @@ class TopicErrors:
 
 
 def _error_of(topic: str, seen: MetadataResponse) -> ErrorCode:
-    if topic in seen.refused:
+    if topic in seen.unauthorized:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -10,7 +10,7 @@ Three small state machines run side by side:
 
 They change only by `MembershipState.move`, which takes a `Cause` and looks it up in `TRANSITIONS`. A
 cause may move several machines: `SEND_JOIN_GROUP` moves both the state and the step.
-`docs/membership-states.md` shows the three diagrams, which `diagram` generates from the table.
+`docs/membership-states.md` shows the three diagrams, which `docs/membership_states.py` draws from the table.
 
 Transitions that need an explanation:
 
@@ -25,7 +25,7 @@ Transitions that need an explanation:
 - A member that unsubscribes or closes keeps its `State`: it may commit while its generation lasts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import TypeVar
 
@@ -198,8 +198,6 @@ TRANSITIONS: Mapping[Node, Mapping[Cause, Node]] = {
 }
 """For each value of a machine: its legal causes, and the value that each leads to."""
 
-_MACHINES = (State, Step, Lifecycle)
-
 
 def _rows(machine: type[_NodeT], cause: Cause) -> Mapping[_NodeT, _NodeT]:
     """Return the cause's transitions in one machine; empty if it does not move that machine."""
@@ -224,7 +222,7 @@ ROUND = PARKED | {Step.ASSIGN}
 STEPS_IN_STATE: Mapping[State, frozenset[Step]] = {
     # A round may outlast its state: see the module's docstring on refused look-ups.
     State.UNJOINED: frozenset({*ROUND, Step.IDLE, Step.APPLICATION, Step.COMMITS, Step.LEAVE}),
-    # Idle between two attempts to join, and while partitions are revoked between them.
+    # IDLE between two attempts to join, APPLICATION while partitions are revoked between them.
     State.PREPARING_REBALANCE: frozenset({Step.IDLE, Step.JOIN, Step.APPLICATION, Step.COMMITS}),
     State.COMPLETING_REBALANCE: frozenset(
         {Step.IDLE, Step.ASSIGN, Step.SYNC, Step.APPLICATION, Step.COMMITS}
@@ -236,21 +234,3 @@ STEPS_IN_STATE: Mapping[State, frozenset[Step]] = {
 
 class IllegalTransitionError(Exception):
     """A cause occurred in a value that has no row for it: a defect of this package."""
-
-
-def diagram() -> str:
-    """Return `TRANSITIONS` as Mermaid state diagrams in Markdown, one for each machine."""
-    return "\n".join(line for machine in _MACHINES for line in _diagram_of(machine))
-
-
-def _diagram_of(machine: type[Node]) -> Iterator[str]:
-    yield f"## {machine.__name__}\n"
-    yield "```mermaid"
-    yield "stateDiagram-v2"
-    yield f"    [*] --> {next(iter(machine)).name}"
-    for source, row in TRANSITIONS.items():
-        if isinstance(source, machine):
-            for target in dict.fromkeys(row.values()):
-                causes = [cause.value for cause, leads_to in row.items() if leads_to is target]
-                yield f"    {source.name} --> {target.name}: {', '.join(causes)}"
-    yield "```\n"

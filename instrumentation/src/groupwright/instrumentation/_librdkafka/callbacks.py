@@ -1,6 +1,6 @@
 """librdkafka's `stats_cb` and `error_cb`, wrapped: a client's newest statistics and its errors.
 
-confluent-kafka takes these callbacks at construction alone, so they are wrapped in the configuration. The
+confluent-kafka accepts these callbacks only in the constructor, so they are wrapped in the configuration. The
 application's own callbacks still run, with the same arguments, and their exceptions propagate as before.
 """
 

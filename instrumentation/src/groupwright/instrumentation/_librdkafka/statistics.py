@@ -53,22 +53,22 @@ class CoordinatorStatistics:
 
 
 class PartitionStatistics(NamedTuple):
-    """Offsets of one partition that is fetched; a negative one is unknown."""
+    """Offsets of one partition in fetch state `active`; a negative one is unknown."""
 
     position: int
-    """`app_offset`: after the last message that librdkafka returned since the partition was assigned or
-    sought; negative without one."""
+    """`app_offset`: the offset after the last message that librdkafka returned since the partition was
+    assigned or sought; negative without one."""
     fetch_position: int
     """`next_offset`: the next offset to fetch. Up to a second late after an assignment or a seek."""
     committed: int
-    """`committed_offset`: the last commit through librdkafka, or the offset that it has fetched to start."""
+    """`committed_offset`: of the last commit through librdkafka, or as fetched when the partition started."""
     received: int
     """`rxmsgs`: messages fetched, or prefetched, since the client was created."""
     log_start: int
     """`lo_offset` of the last fetch response."""
     high_watermark: int
     """`hi_offset` of the last fetch response."""
-    last_stable: int
+    last_stable_offset: int
     """`ls_offset` of the last fetch response."""
 
 
@@ -85,7 +85,7 @@ class ConsumerStatistics:
     """Totals of group requests sent, by `labels.REQUESTS`. librdkafka does not count ConsumerGroupHeartbeat
     (KIP-848)."""
     partitions: Mapping[TopicPartitionKey, PartitionStatistics] = field(default_factory=dict)
-    """Partitions that are fetched."""
+    """Partitions in fetch state `active`. They include paused ones, with the log ends of their last fetch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _errors(broker: Mapping[str, Any]) -> int:
 
 
 def _partitions(topics: Mapping[str, Any]) -> Iterator[tuple[TopicPartitionKey, PartitionStatistics]]:
-    """Yield the partitions that are fetched."""
+    """Yield the partitions in fetch state `active`."""
     for name, topic in topics.items():
         for partition in topic["partitions"].values():
             # Partition -1 is internal to librdkafka, and a revoked partition keeps its last offsets.

@@ -107,7 +107,7 @@ LAST_POLL_AGE = Spec(
 LEADER_MOVES = Spec(
     "groupwright_leader_moves_total",
     MetricType.COUNTER,
-    "Partitions that this member, as the group's leader, moved from one member to another.",
+    "Partitions that this member, as the group's leader, took from members that could have kept them.",
     _CONSUMER,
     own_membership=True,
 )
@@ -163,7 +163,7 @@ LOAD_CHECKS = Spec(
 LOAD_CHECK_MOVES = Spec(
     "groupwright_load_check_moves_total",
     MetricType.COUNTER,
-    "Partitions to move, summed over the load checks that had the group rebalance.",
+    "Partitions to move, summed over the load checks that led to a rebalance.",
     _CONSUMER,
     own_membership=True,
 )

@@ -18,7 +18,7 @@ class ConsumerState:
     kind: str = ""
     """A `groupwright.core.Kind`; empty before the first rebalance."""
     ended_at: float | None = None
-    """When the last rebalance ended, in seconds since the epoch."""
+    """End of the last rebalance, in seconds since the epoch."""
     duration: float | None = None
     """Duration of the last rebalance in seconds; None if unknown."""
     leadership: Leadership | None = None

@@ -58,6 +58,13 @@ class Families:
             self._series[client_labels].add((spec, values))
             self._counters[spec].labels(*values).inc(amount)
 
+    def start(self, histogram: Spec, client_labels: ClientLabels, **labels: str) -> None:
+        """Create a histogram's series at 0, so that `rate()` sees the first value."""
+        with self._lock:
+            values = (*client_labels.of(histogram), *_values(histogram, client_labels, labels))
+            self._series[client_labels].add((histogram, values))
+            self._histograms[histogram].labels(*values)
+
     def observe(
         self,
         spec: Spec,

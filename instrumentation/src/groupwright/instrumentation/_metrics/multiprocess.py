@@ -1,9 +1,9 @@
 """Gauges in prometheus-client's multiprocess mode: one set of files for each process, rewritten as a whole.
 
 prometheus-client merges the files of all processes (`MultiProcessCollector`). Series of its own gauges
-cannot be removed there, and no process but the scraped one is read at a scrape. So each process writes its
-values every few seconds, to files of prometheus-client's format. The files of a process that no longer exists
-are removed by the others, as `mark_process_dead` does for those of prometheus-client.
+cannot be removed in that mode, and a scrape reads the live values of one process alone. So each process
+writes its values every few seconds, to files of prometheus-client's format. The files of a process that no
+longer exists are removed by the others, as `mark_process_dead` does for those of prometheus-client.
 """
 
 import os
@@ -21,7 +21,7 @@ from groupwright.instrumentation._metrics.spec import Merge, MetricType, Spec
 INTERVAL = 5.0
 """Seconds between two writes."""
 _STALE = 4 * INTERVAL
-"""Age in seconds of a file whose process hangs, or is another one by now."""
+"""Age in seconds from which a file is removed: its process hangs, or its pid belongs to another process."""
 _MODES = {Merge.SUM: "livesum", Merge.MAX: "livemax", Merge.LAST: "livemostrecent"}
 _MARK = "-groupwright"
 
@@ -37,7 +37,7 @@ def write(folder: Path, number: int, gauges: Mapping[Spec, Series], last: float)
 
     Args:
         folder: The directory of files.
-        number: Tells the collectors of one process apart.
+        number: Number of the collector in this process.
         gauges: The series.
         last: Time of this process's last rebalance: of several processes with one series, the latest wins.
     """
@@ -54,6 +54,7 @@ def write(folder: Path, number: int, gauges: Mapping[Spec, Series], last: float)
         file: Any = MmapedDict(str(temporary))  # type: ignore[no-untyped-call]
         try:
             for key, value in values:
+                # MultiProcessCollector ignores a livemostrecent value whose timestamp is 0.
                 file.write_value(key, value, max(last, 1.0))
         finally:
             file.close()
@@ -66,8 +67,11 @@ def remove(folder: Path, pid: int) -> None:
 
 
 def remove_dead(folder: Path) -> None:
-    """Remove the gauges of processes that no longer exist, or that have not written for 20 s."""
-    for path in folder.glob(f"gauge_live*{_MARK}*.db"):
+    """Remove the gauges of processes that no longer exist, or that have not written for 20 s.
+
+    A process that was killed while it wrote has left a temporary file, too.
+    """
+    for path in folder.glob(f"gauge_live*{_MARK}*"):
         pid = int(path.stem.rpartition("_")[2].partition("-")[0])
         with suppress(FileNotFoundError):
             if not _exists(pid) or time.time() - path.stat().st_mtime > _STALE:

@@ -70,17 +70,17 @@ def of_lag(lag: Mapping[TopicPartitionKey, int], *, by_partition: bool) -> Itera
     """Yield the samples of the lag of partitions.
 
     Args:
-        lag: Lag in messages by partition.
+        lag: Lag in offsets, by partition.
         by_partition: Whether to yield samples of single partitions too.
     """
-    by_topic: dict[str, list[int]] = {}
-    for (topic, partition), messages in lag.items():
-        by_topic.setdefault(topic, []).append(messages)
+    lags: dict[str, list[int]] = {}
+    for (topic, partition), offsets in lag.items():
+        lags.setdefault(topic, []).append(offsets)
         if by_partition:
-            yield Sample(metrics.PARTITION_LAG, (topic, str(partition)), messages)
-    for topic, lags in by_topic.items():
-        yield Sample(metrics.LAG, (topic,), sum(lags))
-        yield Sample(metrics.LAG_MAX, (topic,), max(lags))
+            yield Sample(metrics.PARTITION_LAG, (topic, str(partition)), offsets)
+    for topic, of_partitions in lags.items():
+        yield Sample(metrics.LAG, (topic,), sum(of_partitions))
+        yield Sample(metrics.LAG_MAX, (topic,), max(of_partitions))
 
 
 def of_producer(statistics: ProducerStatistics) -> Iterator[Sample]:

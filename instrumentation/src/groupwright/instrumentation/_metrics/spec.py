@@ -43,7 +43,7 @@ class Spec:
     merge: Merge = Merge.LAST
     """The way to combine a gauge's values of several clients."""
     own_membership: bool = False
-    """Whether only Groupwright's own membership has it, since librdkafka does not report it."""
+    """True if only Groupwright's own membership has it, since librdkafka does not report it."""
 
     @property
     def family(self) -> str:

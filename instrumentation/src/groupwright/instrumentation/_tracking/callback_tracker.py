@@ -34,7 +34,7 @@ class CallbackTracker:
     """Tracks one plain consumer. Safe to use from any thread."""
 
     def __init__(self, config: Mapping[str, Any], callbacks: LibrdkafkaCallbacks[ConsumerStatistics]) -> None:
-        """Start before the consumer's first call.
+        """Create the tracker, before the first call of the consumer.
 
         Args:
             config: The consumer's configuration.
@@ -54,16 +54,18 @@ class CallbackTracker:
         self._rebalances = RebalanceTracker(
             self.group_id, self.client_id, kind, configuration.protocol, settle
         )
-        self._last_poll = time.monotonic()
-        self._in_poll_since: float | None = None
-        self._poll_seconds = 0.0
+        # Public, since `WrappedConsumer.poll` writes them: it runs for every message, and this saves the
+        # calls of `on_poll_start` and `on_poll_end`.
+        self.last_poll = time.monotonic()
+        self.in_poll_since: float | None = None
+        self.poll_seconds = 0.0
+        self.settles_at = math.inf
         self._max_poll_exceeded = 0
         self._fenced = 0
         self._membership_statistics = MembershipStatistics()
         self._closed = False
         self._starts = StartOffsets()
         self._paused: frozenset[TopicPartitionKey] = frozenset()
-        self._settles_at = math.inf
         # Reentrant: a listener may call back into the tracker.
         self._lock = threading.RLock()
         callbacks.on_error = self.on_error
@@ -72,15 +74,15 @@ class CallbackTracker:
 
     def on_poll_start(self) -> float:
         """Record that the application entered poll or consume; return the time for `on_poll_end`."""
-        began = self._last_poll = self._in_poll_since = time.monotonic()
+        self.in_poll_since = began = time.monotonic()
         return began
 
     def on_poll_end(self, began: float) -> None:
         """Record that poll or consume returned."""
-        self._last_poll = now = time.monotonic()
-        self._in_poll_since = None
-        self._poll_seconds += now - began
-        if now >= self._settles_at:
+        self.last_poll = now = time.monotonic()
+        self.in_poll_since = None
+        self.poll_seconds += now - began
+        if now >= self.settles_at:
             self.settle()
 
     def on_subscribe(self, topics: Iterable[str]) -> None:
@@ -148,7 +150,7 @@ class CallbackTracker:
 
     def settle(self) -> None:
         """End a held rebalance that has settled. Called at the end of each poll, and at each scrape."""
-        if time.monotonic() >= self._settles_at:
+        if time.monotonic() >= self.settles_at:
             self._guarded("settle", lambda: self._report(self._rebalances.settle(time.monotonic())))
 
     # --- State --------------------------------------------------------------------------------------
@@ -158,18 +160,18 @@ class CallbackTracker:
         """Seconds since the application was last inside poll or consume; None once the consumer is closed."""
         if self._closed:
             return None
-        return 0.0 if self._in_poll_since is not None else time.monotonic() - self._last_poll
+        return 0.0 if self.in_poll_since is not None else time.monotonic() - self.last_poll
 
     @property
     def snapshot(self) -> MembershipSnapshot:
         """The membership, as far as librdkafka reports it."""
         self.settle()
-        since = self._in_poll_since
+        since = self.in_poll_since
         snapshot = MembershipSnapshot(
             state="unjoined" if self._closed else None,
             fenced=self._fenced,
             max_poll_exceeded=self._max_poll_exceeded,
-            poll_seconds=self._poll_seconds + (0.0 if since is None else max(0.0, time.monotonic() - since)),
+            poll_seconds=self.poll_seconds + (0.0 if since is None else max(0.0, time.monotonic() - since)),
             max_poll_interval=self.max_poll_interval,
             start_offsets=self._starts.all(),
             paused=self._paused,
@@ -184,19 +186,19 @@ class CallbackTracker:
         member = GroupMetadata.decode(metadata)
         callback = CallbackTime(began, time.monotonic(), time.time(), member.generation, member.member_id)
         keys = [(partition.topic, partition.partition) for partition in partitions]
-        numbers = by_topic(keys)
+        partitions_by_topic = by_topic(keys)
         if name == "assign":
-            self._notify(lambda listener: listener.partitions_assigned(numbers, seconds))
+            self._notify(lambda listener: listener.partitions_assigned(partitions_by_topic, seconds))
             self._report(self._rebalances.assigned(keys, callback))
             return
         self._starts.remove(keys)
         self._paused -= frozenset(keys)
-        # First: a rebalance that this callback ends was over before the callback.
+        # Reported first: a held rebalance ended with its last round, before this callback began.
         self._report(self._rebalances.revoked(keys, callback, lost=name == "lost"))
         if name == "lost":
-            self._notify(lambda listener: listener.partitions_lost(numbers, seconds))
+            self._notify(lambda listener: listener.partitions_lost(partitions_by_topic, seconds))
         else:
-            self._notify(lambda listener: listener.partitions_revoked(numbers, seconds))
+            self._notify(lambda listener: listener.partitions_revoked(partitions_by_topic, seconds))
 
     def _track_error(self, error: Any) -> None:
         found = classify_error(error.code(), error.str(), _describe)
@@ -223,7 +225,7 @@ class CallbackTracker:
                 action()
             except Exception as error:  # noqa: BLE001 - measuring must not break the application
                 self.callbacks.on_failure(operation, error)
-            self._settles_at = self._rebalances.settles_at
+            self.settles_at = self._rebalances.settles_at
 
 
 class TrackedConsumer:

@@ -1,14 +1,14 @@
 """One consumer's lag by partition: log end minus position. Pure: no clock, no threads.
 
-The position is librdkafka's `app_offset`, which it resets at each assignment and seek. Until a message was
-returned there is none. Then the position is, in this order:
+The position is librdkafka's `app_offset`, which librdkafka resets at each assignment and seek. Before the
+first message is returned, `app_offset` is unknown, and the position is the first of these that is known:
 
-1. the offset at which the consumer has started or sought the partition itself;
-2. the committed offset, which librdkafka has fetched before it starts the partition;
+1. the offset at which the application started the partition, or to which it sought;
+2. the committed offset, which librdkafka fetches before it starts the partition;
 3. the fetch position, while no message was fetched; or the log's start, if the partition starts there.
 
-Otherwise the lag is unknown. It is unknown as well if the log's end is below the position: the end is then
-that of an earlier assignment.
+Without any of them the lag is unknown. It is also unknown if the log's end is below the position, because
+that end is from an earlier assignment.
 """
 
 import math
@@ -20,10 +20,11 @@ from groupwright.core.configuration import Configuration
 from groupwright.core.start_offsets import OFFSET_BEGINNING
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, PartitionStatistics
 
-SETTLE = 1.5
-"""Seconds for which a partition without a message must have been fetched, so that log end and fetch position
-are those of this assignment: librdkafka updates them within a second, and a fetch takes 0.5 s at its end."""
-_STORED = -1000
+FETCH_SETTLE = 1.5
+"""Seconds of fetching after which a partition's log end and fetch position are those of this assignment.
+
+librdkafka updates them within a second, and a fetch at the log's end takes 0.5 s (`fetch.wait.max.ms`)."""
+_OFFSET_STORED = -1000  # RD_KAFKA_OFFSET_STORED: the committed offset
 _EARLIEST = frozenset({"smallest", "earliest", "beginning"})
 
 
@@ -31,18 +32,19 @@ _EARLIEST = frozenset({"smallest", "earliest", "beginning"})
 class _Start:
     """The start of an assigned partition."""
 
-    seen_at: float
-    """When librdkafka was first seen to fetch it, or last seen not to, as it was paused; in seconds by
-    librdkafka's clock."""
-    given: int
-    """The offset at which the consumer has started it; `_STORED` for the committed one."""
-    received: int
-    """Messages fetched before."""
-    offset: int | None = None
-    """The position, once it is known."""
+    fetched_since: float
+    """Time of the first statistics that have the partition, or of the last in which it was paused, in seconds
+    by librdkafka's clock; -inf once a message was returned."""
+    start_offset: int
+    """The offset at which the application started the partition; `_OFFSET_STORED` for the committed one."""
+    received_before: int
+    """`PartitionStatistics.received` as last seen with a position, before this start; any other value now
+    means that messages were fetched since."""
+    initial_position: int | None = None
+    """The position before the first message, once it is known."""
     paused_at: int | None = None
-    """The position at which it was paused; None once it is fetched again."""
-    last: int | None = None
+    """The position at which it was paused; None once the log end is current again after the resume."""
+    last_position: int | None = None
     """The position in the last statistics."""
 
 
@@ -76,7 +78,8 @@ class LagTracker:
 
         Args:
             statistics: The statistics.
-            taken_at: When librdkafka took them, by the clock of `forget`.
+            taken_at: When librdkafka took them, by the clock of `forget`; `statistics.taken_at` is by
+                librdkafka's own.
             start_offsets: `MembershipSnapshot.start_offsets`.
             paused: `MembershipSnapshot.paused`.
 
@@ -87,27 +90,29 @@ class LagTracker:
         lag: dict[TopicPartitionKey, int] = {}
         starts: dict[TopicPartitionKey, _Start] = {}
         positions: dict[TopicPartitionKey, int] = {}
-        not_fetched = frozenset(paused)
+        paused = frozenset(paused)
         for key, partition in statistics.partitions.items():
             if taken_at < self._changed_at.get(key, -math.inf):
                 continue
-            end = partition.high_watermark if self.read_uncommitted else partition.last_stable
-            given = start_offsets.get(key, _STORED)
-            start = starts[key] = self._start(key, given, statistics.taken_at)
-            is_paused = key in not_fetched
+            end = partition.high_watermark if self.read_uncommitted else partition.last_stable_offset
+            start_offset = start_offsets.get(key, _OFFSET_STORED)
+            start = starts[key] = self._start(key, start_offset, statistics.taken_at)
+            is_paused = key in paused
             position = self._position(key, start, partition, end, statistics.taken_at, is_paused=is_paused)
             if position is None:
                 continue
             if is_paused:
                 positions[key] = start.paused_at = position
-                start.seen_at = statistics.taken_at
-            if start.paused_at != position or statistics.taken_at - start.seen_at >= SETTLE:
+                start.fetched_since = statistics.taken_at
+            # After a resume, the log end is still that of before the pause, until librdkafka has fetched
+            # again. Until then, or until the position moves, the lag of the pause is kept.
+            if start.paused_at != position or statistics.taken_at - start.fetched_since >= FETCH_SETTLE:
                 start.paused_at = None
                 if position <= end:
                     lag[key] = end - position
-            elif start.last == position and key in self.lag:
+            elif start.last_position == position and key in self.lag:
                 lag[key] = self.lag[key]
-            start.last = position
+            start.last_position = position
         self.lag, self._starts, self._paused = lag, starts, positions
         return list(positions)
 
@@ -133,13 +138,16 @@ class LagTracker:
             self._starts.pop(key, None)
             self._paused.pop(key, None)
 
-    def _start(self, key: TopicPartitionKey, given: int, now: float) -> _Start:
+    def _start(self, key: TopicPartitionKey, start_offset: int, now: float) -> _Start:
         start = self._starts.get(key)
         if start is None:
-            return _Start(now, given, self._received.get(key, 0))
-        if start.given != given:
-            # After a seek the log's end is known already; the fetch position is not, if it is needed.
-            return _Start(start.seen_at if given >= 0 else now, given, self._received.get(key, 0))
+            return _Start(now, start_offset, self._received.get(key, 0))
+        if start.start_offset != start_offset:
+            # After a seek to an offset, position and log end are known. After one to a log's start or end,
+            # the position is derived from statistics, which are up to a second late.
+            return _Start(
+                start.fetched_since if start_offset >= 0 else now, start_offset, self._received.get(key, 0)
+            )
         return start
 
     def _position(
@@ -154,30 +162,30 @@ class LagTracker:
     ) -> int | None:
         """Return the position of a partition; None if unknown."""
         if partition.position < 0:
-            if start.offset is None:
-                is_settled = now - start.seen_at >= SETTLE
-                start.offset = self._start_position(
+            if start.initial_position is None:
+                is_settled = now - start.fetched_since >= FETCH_SETTLE
+                start.initial_position = self._start_position(
                     start, partition, end, is_paused=is_paused, is_settled=is_settled
                 )
-            return start.offset
+            return start.initial_position
         self._received[key] = partition.received
         if start.paused_at is None:
-            start.seen_at = -math.inf  # the message came with the log's end
+            start.fetched_since = -math.inf  # the message came with the log's end
         return partition.position
 
     def _start_position(
         self, start: _Start, partition: PartitionStatistics, end: int, *, is_paused: bool, is_settled: bool
     ) -> int | None:
         """Return the position of a partition from which no message was returned; None if unknown."""
-        offset = partition.committed if start.given == _STORED else start.given
+        offset = partition.committed if start.start_offset == _OFFSET_STORED else start.start_offset
         if is_paused and offset >= 0:
             return offset  # it may never have been fetched, so that its log is unknown
         if not is_settled:
             return None
         if partition.log_start <= offset <= end and offset >= 0:
             return offset
-        if partition.received == start.received and partition.fetch_position >= 0:
+        if partition.received == start.received_before and partition.fetch_position >= 0:
             return partition.fetch_position
-        is_reset = start.given == _STORED or start.given >= 0
-        from_beginning = start.given == OFFSET_BEGINNING or (is_reset and self._earliest)
+        is_reset = start.start_offset == _OFFSET_STORED or start.start_offset >= 0
+        from_beginning = start.start_offset == OFFSET_BEGINNING or (is_reset and self._earliest)
         return partition.log_start if from_beginning and partition.log_start >= 0 else None

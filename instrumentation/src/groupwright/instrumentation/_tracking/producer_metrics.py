@@ -45,7 +45,7 @@ class ProducerInstrumentation:
 
     @property
     def alive(self) -> bool:
-        """Whether the producer still exists."""
+        """True if the producer still exists."""
         return not self._removed and self._callbacks() is not None
 
     def samples(self) -> list[Sample]:

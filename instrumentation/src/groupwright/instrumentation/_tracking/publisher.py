@@ -13,6 +13,8 @@ from groupwright.instrumentation._metrics import multiprocess
 
 _log = logging.getLogger("groupwright.instrumentation")
 _numbers = itertools.count()
+_LAST_WRITE = 5.0
+"""Seconds to wait at the process's exit for a write that has begun."""
 
 
 class Publishable(Protocol):
@@ -34,14 +36,16 @@ class Publisher:
         self._failed = False
         self._lock = threading.Lock()
         self._wake = threading.Event()
+        self._is_ending = False
 
     def start(self) -> None:
         """Write the gauges now and, in a process that has not started it yet, from now on."""
         with self._lock:
             if self._pid != os.getpid():
                 self._pid, self._wake = os.getpid(), threading.Event()
-                atexit.register(_remove_own, self._folder, self._pid)
-                threading.Thread(target=self._run, name="groupwright-gauges", daemon=True).start()
+                thread = threading.Thread(target=self._run, name="groupwright-gauges", daemon=True)
+                atexit.register(self._end, self._pid, thread)
+                thread.start()
         self._wake.set()
 
     def _run(self) -> None:
@@ -49,7 +53,7 @@ class Publisher:
             self._wake.wait(multiprocess.INTERVAL)
             self._wake.clear()
             collector = self._collector()
-            if collector is None:
+            if collector is None or self._is_ending:
                 return
             try:
                 collector.publish(self._folder, self._number)
@@ -60,8 +64,10 @@ class Publisher:
                     _log.exception("the gauges cannot be written to %s: %r", self._folder, error)
             del collector
 
-
-def _remove_own(folder: Path, pid: int) -> None:
-    """Remove the gauges of this process at its exit; a forked process inherits the registration."""
-    if os.getpid() == pid:
-        multiprocess.remove(folder, pid)
+    def _end(self, pid: int, thread: threading.Thread) -> None:
+        """Remove the gauges of this process at its exit; a forked process inherits the registration."""
+        if os.getpid() == pid:
+            self._is_ending = True
+            self._wake.set()
+            thread.join(_LAST_WRITE)  # otherwise it may write them again
+            multiprocess.remove(self._folder, pid)

@@ -52,16 +52,17 @@ class WrappedAIOConsumer(TrackedConsumer, AIOConsumer):
         given = dict(zip(_CALLBACKS, positional, strict=False))
         # AIOConsumer calls positional callbacks as plain functions on a worker thread, so they stay plain
         # functions.
-        plain = [self._track_callback(name, given.get(name)) for name in given]
+        plain = [self._tracking_callback(name, callback) for name, callback in given.items()]
         # As in confluent-kafka: without an on_lost, on_revoke is called for lost partitions too.
         lost = kwargs.get("on_lost") or kwargs.get("on_revoke")
         callbacks = {
-            name: self._track_coroutine(name, lost if name == "on_lost" else kwargs.get(name))
+            name: self._tracking_coroutine(name, lost if name == "on_lost" else kwargs.get(name))
             for name in _CALLBACKS
             if name not in given
         }
         if "on_lost" in callbacks and lost is None and given.get("on_revoke") is not None:
-            plain.append(self._track_callback("on_lost", given["on_revoke"]))
+            # A positional on_revoke, a plain function, is called for lost partitions too.
+            plain.append(self._tracking_callback("on_lost", given["on_revoke"]))
             del callbacks["on_lost"]
         result = await super().subscribe(topics, *plain, **{**kwargs, **callbacks})
         self._tracker.on_subscribe(topics)
@@ -130,26 +131,27 @@ class WrappedAIOConsumer(TrackedConsumer, AIOConsumer):
         self._tracker.on_close()
         return await super().close(*args, **kwargs)
 
-    def _track_callback(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., None]:
+    def _tracking_callback(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., None]:
         def call(consumer: Any, partitions: list[Any]) -> None:
-            given, metadata, began = list(partitions), group_metadata(consumer), time.monotonic()
+            called_with, metadata, began = list(partitions), group_metadata(consumer), time.monotonic()
             try:
                 if callback is not None:
                     callback(consumer, partitions)
             finally:
-                self._record(name, given, began, metadata, callback)
+                self._record(name, called_with, began, metadata, callback)
 
         return call
 
-    def _track_coroutine(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., Any]:
+    def _tracking_coroutine(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., Any]:
         async def call(consumer: Any, partitions: list[Any]) -> None:
             # Read here: the poll or close that runs this callback has not returned, so the handle is open.
-            given, metadata, began = list(partitions), group_metadata(self._consumer), time.monotonic()
+            metadata, began = group_metadata(self._consumer), time.monotonic()
+            called_with = list(partitions)
             try:
                 if callback is not None:
                     await callback(consumer, partitions)
             finally:
-                self._record(name, given, began, metadata, callback)
+                self._record(name, called_with, began, metadata, callback)
 
         return call
 

@@ -22,6 +22,7 @@ Native = confluent_kafka.Consumer
 C = TypeVar("C")
 
 _native_poll = Native.poll
+_now = time.monotonic
 ASYNCHRONOUS_POSITION = 2
 """Position of `asynchronous` among the arguments of commit."""
 
@@ -31,16 +32,20 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
 
     def poll(self, timeout: float = -1) -> Message | None:
         """Poll."""
+        # Runs for every message: on_poll_start and on_poll_end are written out, since two calls take as long
+        # as all else here.
         tracker = self._tracker
-        began = tracker.on_poll_start()
+        tracker.in_poll_since = began = _now()
         try:
             message = _native_poll(self, timeout)
         finally:
-            tracker.on_poll_end(began)
-        if message is not None:
-            error = message.error()
-            if error is not None:
-                tracker.on_error(error)
+            tracker.last_poll = now = _now()
+            tracker.in_poll_since = None
+            tracker.poll_seconds += now - began
+            if now >= tracker.settles_at:
+                tracker.settle()
+        if message is not None and message.error() is not None:
+            tracker.on_error(message.error())
         return message
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
@@ -67,10 +72,10 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
         """Subscribe, with the application's callbacks wrapped in tracking ones."""
         super().subscribe(
             topics,
-            on_assign=self._track_callback("assign", on_assign),
-            on_revoke=self._track_callback("revoke", on_revoke),
+            on_assign=self._tracking_callback("assign", on_assign),
+            on_revoke=self._tracking_callback("revoke", on_revoke),
             # As in confluent-kafka: without an on_lost, on_revoke is called for lost partitions too.
-            on_lost=self._track_callback("lost", on_lost if on_lost is not None else on_revoke),
+            on_lost=self._tracking_callback("lost", on_lost if on_lost is not None else on_revoke),
         )
         self._tracker.on_subscribe(topics)
 
@@ -143,11 +148,11 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
         """Close by this class's `close`; the C method would call the C class's."""
         self.close()
 
-    def _track_callback(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., None]:
+    def _tracking_callback(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., None]:
         tracker = self._tracker
 
         def call(consumer: Any, partitions: list[Any]) -> None:
-            given = list(partitions)  # the application may change the list
+            called_with = list(partitions)  # the application may change the list
             metadata = group_metadata(consumer)
             began = time.monotonic()
             try:
@@ -155,7 +160,7 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
                     callback(consumer, partitions)
             finally:
                 seconds = 0.0 if callback is None else time.monotonic() - began
-                tracker.on_rebalance_callback(name, given, began, seconds, metadata)
+                tracker.on_rebalance_callback(name, called_with, began, seconds, metadata)
 
         return call
 
@@ -200,7 +205,7 @@ def create_wrapped(
 
 @functools.lru_cache(maxsize=128)
 def _wrapped_class(client_class: type, wrapper: type) -> Any:
-    """Return the class of tracked clients of a class, by whose name it goes."""
+    """Return the tracked subclass of a client class, with that class's name and docstring."""
     bases = (wrapper,) if issubclass(wrapper, client_class) else (client_class, wrapper)
 
     def fill(namespace: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, or could be better."""
+    """The result of a rule: what was observed, its consequence, and the change that the rule advises."""
 
     rule: str
     """The rule's name, a label of ``groupwright_warnings_total``."""
@@ -40,16 +40,3 @@ def warning(rule: str, evidence: str, consequence: str, change: str) -> Finding:
 def note(rule: str, evidence: str, consequence: str, change: str) -> Finding:
     """Return a finding that is a note."""
     return Finding(rule, Severity.NOTE, evidence, consequence, change)
-
-
-ALL_AT_ONCE = (
-    "Plain confluent-kafka consumers: stop all members, then start them with cooperative-sticky (a rolling "
-    "restart fails: librdkafka refuses a list of both kinds, and the coordinator refuses members without a "
-    "common assignor)"
-)
-TWO_RESTARTS = (
-    "Groupwright's or Java's consumers: two rolling restarts, the first with cooperative-sticky added to the "
-    "list, the second with cooperative-sticky alone"
-)
-TO_COOPERATIVE = f"{TWO_RESTARTS}. {ALL_AT_ONCE}"
-"""Ways from eager to cooperative rebalances, by the client. Mixed groups: as confluent-kafka's."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from groupwright.core.configuration import Configuration
-from groupwright.instrumentation.advice.findings import TO_COOPERATIVE, Finding, note, warning
+from groupwright.instrumentation.advice.findings import Finding, note, warning
 from groupwright.instrumentation.advice.limits import BrokerLimits
+from groupwright.instrumentation.advice.strategies import LIBRDKAFKA, TO_COOPERATIVE, is_cooperative
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class GroupFacts:
     members: Sequence[tuple[str, str | None]]
     """Client id and ``group.instance.id`` of each member."""
     classic: bool = True
-    """Whether it uses the classic protocol, not KIP-848."""
+    """True if it uses the classic protocol, not KIP-848."""
 
 
 def on_broker(given: Mapping[str, Any], limits: BrokerLimits) -> list[Finding]:
@@ -65,25 +66,30 @@ def _session_limits(config: Configuration, limits: BrokerLimits) -> Iterator[Fin
 def _vote(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
     if not (config.classic and group.classic and group.assignor) or group.assignor in config.strategies:
         return
-    cooperative = {name.startswith("cooperative") for name in (group.assignor, *config.strategies)}
-    if len(cooperative) > 1:
+    mine, theirs = ", ".join(config.strategies), group.assignor
+    keep = f"If the group's assignor is to stay, set partition.assignment.strategy to {theirs}"
+    kinds = {is_cooperative(name) for name in config.strategies}
+    # Only then may members be plain consumers, for which rolling restarts from one kind to the other fail.
+    all_in_librdkafka = LIBRDKAFKA.issuperset((*config.strategies, theirs))
+    if all_in_librdkafka and not is_cooperative(theirs) and kinds == {True}:
+        change = f"To change the group from eager to cooperative: {TO_COOPERATIVE}"
+    elif all_in_librdkafka and is_cooperative(theirs) and False in kinds:
         change = (
-            "If the group's assignor is to stay, set it in partition.assignment.strategy. To change the "
-            f"group from eager to cooperative: {TO_COOPERATIVE}"
+            "To change the group from cooperative to eager: Groupwright's or Java's consumers, two rolling "
+            f"restarts, the first with {mine}, {theirs}, the second without {theirs}. Plain confluent-kafka "
+            f"consumers: stop all members, then start them with {mine}"
         )
     else:
         change = (
-            f"If the group's assignor is to stay, set it in partition.assignment.strategy. To change it: two "
-            f"rolling restarts, the first with {', '.join([*config.strategies, group.assignor])}, the second "
-            f"without {group.assignor}"
+            f"To change it: two rolling restarts, the first with {mine}, {theirs}, the second without "
+            f"{theirs}"
         )
     yield warning(
         "mixed-strategies",
-        f"the group has voted for {group.assignor}, and partition.assignment.strategy has "
-        f"{', '.join(config.strategies)}",
+        f"the group has voted for {theirs}, and partition.assignment.strategy has {mine}",
         "The coordinator rejects a member that has no strategy in common with the others, with "
         "INCONSISTENT_GROUP_PROTOCOL; if the members have several in common, a join may change the vote",
-        change,
+        f"{keep}. {change}",
     )
 
 
@@ -94,8 +100,8 @@ def _protocol(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
             "mixed-protocols",
             f"group.protocol is {mine}, and the group uses the protocol {theirs}",
             "If the broker's group.consumer.migration.policy allows it, the group holds members of both, and "
-            "is converted when it can be; else the broker rejects the member. While both are in it, no "
-            "assignor of the members' own applies",
+            "is converted when possible; otherwise the broker rejects the member. While the group holds "
+            "both, the broker's assignor applies, not those of the members",
             "Set the same group.protocol in all members, by a rolling restart if the policy is bidirectional "
             "(the default) or names the direction, and else by stopping all of them",
         )
@@ -149,7 +155,8 @@ def _nearly_full(group: GroupFacts, limits: BrokerLimits) -> Iterator[Finding]:
             "group-size",
             f"the group has {len(group.members)} members, and the broker's {key} is {most}",
             "It rejects another member with GROUP_MAX_SIZE_REACHED",
-            f"Run fewer members, or set {key} higher on all brokers, and restart them one by one",
+            f"Run fewer members; during a rolling restart, stop each member before its successor starts. Or "
+            f"set {key} higher on all brokers, and restart the brokers one by one",
         )
 
 

@@ -2,6 +2,15 @@
 
 from dataclasses import dataclass
 
+_LONGEST_POLL_INTERVAL_MS = 86_400_000  # librdkafka's limit
+_MARGIN = 3
+
+
+def longer_poll_interval(processing: float) -> int | None:
+    """Return a safe ``max.poll.interval.ms`` for a time between polls, in seconds; None beyond the limit."""
+    wanted = int(processing * 1000 * _MARGIN)
+    return wanted if wanted <= _LONGEST_POLL_INTERVAL_MS else None
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerLimits:

@@ -1,4 +1,4 @@
-"""Rule about groups whose offsets are not found since partitions were added to ``__consumer_offsets``.
+"""Rule about groups whose offsets are no longer found after partitions were added to the offsets topic.
 
 A group's id hashes to a partition of ``__consumer_offsets``, whose leader coordinates the group. After
 partitions were added to that topic, most ids hash to another one. Brokers count the partitions when they
@@ -22,7 +22,7 @@ class OffsetsTopic:
 
 
 def on_offsets_topic(group: str, topic: OffsetsTopic) -> list[Finding]:
-    """Return the findings if the topic seems to have been given partitions after its creation."""
+    """Return the findings if partitions seem to have been added to the topic after its creation."""
     return list(_grown(group, topic))
 
 
@@ -38,7 +38,7 @@ def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
         yield note(
             "offsets-topic-grown",
             f"{evidence}; the group {group!r} is in partition {after} with both",
-            "If the topic was given partitions after its creation, most groups' offsets are no longer "
+            "If partitions were added to the topic after its creation, most groups' offsets are no longer "
             "found; this group's still are",
             "Before any broker restarts, check the other groups, and repair those whose partition has "
             f"changed (docs/offsets-topic.md). A part of that is to set offsets.topic.num.partitions to "
@@ -49,10 +49,11 @@ def _grown(group: str, topic: OffsetsTopic) -> Iterator[Finding]:
             "offsets-topic-grown",
             f"{evidence}; the group {group!r} is in partition {after}, and was in {before} with "
             f"{topic.configured}",
-            "If the topic was given partitions after its creation, offsets committed before are not found "
-            "once the brokers have restarted: auto.offset.reset then decides where the group starts, which "
-            "skips or repeats messages",
+            "If partitions were added to the topic after its creation, offsets committed before are not "
+            "found once the brokers have restarted: auto.offset.reset then decides where the group starts, "
+            "which skips or repeats messages",
             "In this order (docs/offsets-topic.md): save the group's committed offsets now, before any "
-            f"broker restarts; stop the group; set offsets.topic.num.partitions to {topic.partitions}, and "
-            "restart all brokers; commit the saved offsets while the group is empty; start the group",
+            "broker restarts; stop the group, and save them again; set offsets.topic.num.partitions to "
+            f"{topic.partitions}, and restart all brokers; commit the saved offsets while the group is "
+            "empty; start the group",
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from groupwright.core import Outcome
 from groupwright.instrumentation.advice.findings import Finding, warning
+from groupwright.instrumentation.advice.limits import longer_poll_interval
 
 WINDOW = 600.0
 """Seconds of events that a rule considers."""
@@ -21,6 +22,15 @@ FLAPS = 3
 SHARE = 0.5
 """Share of ``max.poll.interval.ms`` between two polls that is too long."""
 
+
+_CALLBACK_CHANGES = {
+    "assign": "Pause the new partitions in the callback, load what they need in another thread, and then "
+    "resume them",
+    "revoke": "In the callback, only stop the work on the revoked partitions, and commit what is finished. "
+    "Move other work to another thread",
+    "lost": "In the callback, only stop the work on the lost partitions, without a commit. Move other work "
+    "to another thread",
+}
 
 RULES = ("storm", "flapping", "slow-callback", "max-poll-interval")
 """Names of the rules."""
@@ -71,10 +81,11 @@ def _storm(recent: list[str]) -> Iterator[Finding]:
             f"{len(recent)} rebalances in {WINDOW / 60:g} minutes",
             "The group spends its time on rebalances: members join and leave, or one is removed and rejoins "
             "repeatedly",
-            "Find the members that lose partitions in groupwright_rebalances_total by client_id, and raise "
-            "their session.timeout.ms (up to the broker's group.max.session.timeout.ms) or "
-            "max.poll.interval.ms. If members are restarted often, set group.instance.id, to a different one "
-            "in each",
+            "Find the members that lose partitions in groupwright_rebalances_total by client_id. Where "
+            "groupwright_max_poll_exceeded_total grows, raise max.poll.interval.ms, or process fewer "
+            "messages between polls; otherwise raise their session.timeout.ms (up to the broker's "
+            "group.max.session.timeout.ms, and to max.poll.interval.ms). If members are restarted often, set "
+            "group.instance.id, to a different one in each",
         )
 
 
@@ -86,8 +97,9 @@ def _flapping(recent: list[str]) -> Iterator[Finding]:
             f"this member lost its partitions, or was rejected, {len(flaps)} times in {WINDOW / 60:g} "
             "minutes",
             "Each time the whole group rebalances, and uncommitted messages are processed twice",
-            "If groupwright_max_poll_exceeded_total grows, raise max.poll.interval.ms; otherwise raise "
-            "session.timeout.ms, up to the broker's group.max.session.timeout.ms",
+            "If groupwright_max_poll_exceeded_total grows, raise max.poll.interval.ms. If the consumer's "
+            "error or log says that it was rejected or fenced, correct that. Otherwise raise "
+            "session.timeout.ms, up to the broker's group.max.session.timeout.ms and to max.poll.interval.ms",
         )
 
 
@@ -98,7 +110,7 @@ def _slow_callback(callback: str, seconds: float, heartbeat_interval: float) -> 
             f"on_{callback} took {seconds:.1f} s, and heartbeat.interval.ms is "
             f"{heartbeat_interval * 1000:.0f}",
             "The whole group waits for it in each rebalance, and the member polls no message meanwhile",
-            "Only commit in the callback, and move other work to another thread",
+            _CALLBACK_CHANGES[callback],
         )
 
 
@@ -109,6 +121,7 @@ def _slow_processing(seconds: float, max_poll_interval: float) -> Iterator[Findi
             f"the last poll was {seconds:.0f} s ago, and max.poll.interval.ms is "
             f"{max_poll_interval * 1000:.0f}",
             "Beyond that interval the member leaves the group, and its messages are processed twice",
-            f"Set max.poll.interval.ms to {int(seconds * 3000)} or more, or process fewer messages between "
-            "polls",
+            "Process fewer messages between polls"
+            if (wanted := longer_poll_interval(seconds)) is None
+            else f"Set max.poll.interval.ms to {wanted} or more, or process fewer messages between polls",
         )

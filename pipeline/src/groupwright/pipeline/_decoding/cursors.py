@@ -22,7 +22,8 @@ MARGIN = 16
 
 _VARINT_BYTES = 5
 _VARINT_BITS = 7
-_MORE = 0x80
+_CONTINUATION = 0x80
+"""Bit of a varint's byte that another byte follows."""
 
 
 @dataclass
@@ -139,16 +140,16 @@ class BatchCursor:
     def varint(self, path: str) -> Numbers:
         """Read an UNSIGNED_VARINT of at most 5 bytes."""
         byte = self.buffer[self.at].astype(np.int64)
-        if not (byte >= _MORE).any():
+        if not (byte >= _CONTINUATION).any():
             self.skip(1, path)
             return byte
-        numbers, sizes = byte & ~_MORE, np.ones(self.at.size, np.int64)
-        more = byte >= _MORE
+        numbers, sizes = byte & ~_CONTINUATION, np.ones(self.at.size, np.int64)
+        more = byte >= _CONTINUATION
         for index in range(1, _VARINT_BYTES):
             byte = self.buffer[np.minimum(self.at + index, self.buffer.size - 1)].astype(np.int64)
-            numbers += np.where(more, (byte & ~_MORE) << (_VARINT_BITS * index), 0)
+            numbers += np.where(more, (byte & ~_CONTINUATION) << (_VARINT_BITS * index), 0)
             sizes += more
-            more &= byte >= _MORE
+            more &= byte >= _CONTINUATION
         self.reject(more, f"{path}: a varint of more than {_VARINT_BYTES} bytes")
         self.skip(sizes, path)
         return numbers

@@ -13,7 +13,6 @@ from groupwright.pipeline._decoding.structs import Array, FieldOf, Fields, Nulla
 from groupwright.pipeline._decoding.types import Int, LengthPrefixed, Time, Type, Uuid
 
 OFFSET_COMMIT, GROUP_METADATA = "offset_commit", "group_metadata"
-SHARE_GROUP, STREAMS_GROUP = "share_group", "streams_group"
 
 
 @dataclass(frozen=True)
@@ -23,17 +22,25 @@ class RecordKind:
     Attributes:
         name: The `record_kind` of decoded rows.
         key: Fields of the key after the group id.
-        values: The value by version; None if keys and values of this kind are not decoded.
+        values: The value by version.
+        shared_column: The column of these records, if another kind has it too; else it has the kind's name.
+            Each column costs time for all records, so records that mean the same share one.
     """
 
     name: str
-    key: Fields = ()
-    values: Mapping[int, Struct] | None = None
+    key: Fields
+    values: Mapping[int, Struct]
+    shared_column: str | None = None
+
+    @property
+    def column(self) -> str:
+        """The column of decoded rows that has the struct."""
+        return self.shared_column or self.name
 
     @property
     def newest(self) -> int:
         """The newest supported version of the value."""
-        return max(self.values or (0,))
+        return max(self.values)
 
 
 # --- Types of non-flexible and flexible versions (KIP-482), and types shared by several messages
@@ -140,11 +147,13 @@ _CONSUMER_MEMBER = Struct(
 )
 _TARGET_ASSIGNMENT = Struct((("epoch", INT32),), tags={0: ("time", Time())})
 _TARGET_MEMBER = Struct((("partitions", _TOPIC_ID_PARTITIONS),), tags={})
+_MEMBER_STATES = ("stable", "unrevoked", "unreleased")
+_MEMBER_STATE = Int(1, names=_MEMBER_STATES)
 _CURRENT_MEMBER = Struct(
     (
         ("epoch", INT32),
         ("previous_epoch", INT32),
-        ("state", Int(1, names=("stable", "unrevoked", "unreleased"))),
+        ("state", _MEMBER_STATE),
         ("assigned", _TOPIC_ID_PARTITIONS),
         ("pending_revocation", _TOPIC_ID_PARTITIONS),
     ),
@@ -153,6 +162,103 @@ _CURRENT_MEMBER = Struct(
 _REGULAR_EXPRESSION = Struct(
     (("topics", Array(COMPACT_STRING, 0)), ("version", INT64), ("time", Time())), tags={}
 )
+
+# --- Share groups (KIP-932)
+
+
+_GROUP_EPOCH = Struct((("epoch", INT32), ("metadata_hash", INT64)), tags={})
+_SHARE_MEMBER = Struct(
+    (
+        ("rack", COMPACT_NULLABLE_STRING),
+        ("client_id", COMPACT_STRING),
+        ("client_host", COMPACT_STRING),
+        ("topics", Array(COMPACT_STRING, 0)),
+    ),
+    tags={},
+)
+_SHARE_CURRENT_MEMBER = Struct(
+    (
+        ("epoch", INT32),
+        ("previous_epoch", INT32),
+        ("state", _MEMBER_STATE),
+        ("assigned", _TOPIC_ID_PARTITIONS),
+    ),
+    tags={},
+)
+_NAMED_TOPIC: Fields = (("topic_id", Uuid()), ("topic", COMPACT_STRING))
+_NAMED_TOPIC_PARTITIONS = Array(Struct((*_NAMED_TOPIC, ("partitions", Array(INT32, 0))), tags={}), 0)
+_SHARE_STATE_PARTITIONS = Struct(
+    (
+        ("initializing", _NAMED_TOPIC_PARTITIONS),
+        ("initialized", _NAMED_TOPIC_PARTITIONS),
+        ("deleting", Array(Struct(_NAMED_TOPIC, tags={}), 0)),
+    ),
+    tags={},
+)
+
+# --- Streams groups (KIP-1071)
+
+
+_KEY_VALUE = Struct((("key", COMPACT_STRING), ("value", COMPACT_STRING)), tags={})
+_ENDPOINT = Struct((("host", COMPACT_STRING), ("port", Int(2))), tags={})
+_STREAMS_MEMBER = Struct(
+    (
+        ("instance_id", COMPACT_NULLABLE_STRING),
+        ("rack", COMPACT_NULLABLE_STRING),
+        ("client_id", COMPACT_STRING),
+        ("client_host", COMPACT_STRING),
+        ("rebalance_timeout_ms", INT32_NULLABLE),
+        ("topology_epoch", INT32),
+        ("process_id", COMPACT_STRING),
+        ("_user_endpoint", Nullable(_ENDPOINT, Int(1))),
+        ("_client_tags", Array(_KEY_VALUE, 0)),
+    ),
+    tags={},
+)
+_TASKS = Array(Struct((("subtopology", COMPACT_STRING), ("partitions", Array(INT32, 0))), tags={}), 0)
+_TASK_ROLES: Fields = (("active", _TASKS), ("standby", _TASKS), ("warmup", _TASKS))
+_STREAMS_TARGET_MEMBER = Struct(_TASK_ROLES, tags={})
+_STREAMS_CURRENT_MEMBER = Struct(
+    (
+        ("epoch", INT32),
+        ("previous_epoch", INT32),
+        ("state", Int(1, names=_MEMBER_STATES, first=1)),
+        *_TASK_ROLES,
+        ("pending_revocation", _TASKS),
+        ("_standby_pending_revocation", _TASKS),
+        ("_warmup_pending_revocation", _TASKS),
+    ),
+    tags={},
+)
+_STRINGS = Array(COMPACT_STRING, 0)
+_TOPIC_INFOS = Array(
+    Struct(
+        (
+            ("_name", COMPACT_STRING),
+            ("_partitions", INT32),
+            ("_replication_factor", Int(2)),
+            ("_configs", Array(_KEY_VALUE, 0)),
+        ),
+        tags={},
+    ),
+    0,
+)
+_COPARTITION_GROUP = Struct(
+    tuple((f"_{name}", Array(Int(2), 0)) for name in ("topics", "patterns", "repartition_topics")), tags={}
+)
+_SUBTOPOLOGY = Struct(
+    (
+        ("subtopology", COMPACT_STRING),
+        ("source_topics", _STRINGS),
+        ("source_topic_patterns", _STRINGS),
+        ("_changelog_topics", _TOPIC_INFOS),
+        ("repartition_sink_topics", _STRINGS),
+        ("_repartition_source_topics", _TOPIC_INFOS),
+        ("_copartition_groups", Array(_COPARTITION_GROUP, 0)),
+    ),
+    tags={},
+)
+_STREAMS_TOPOLOGY = Struct((("epoch", INT32), ("subtopologies", Array(_SUBTOPOLOGY, 0))), tags={})
 
 # --- All kinds
 
@@ -171,7 +277,17 @@ RECORD_KINDS: Mapping[int, RecordKind] = {
     7: RecordKind("target_member", _MEMBER, {0: _TARGET_MEMBER}),
     8: RecordKind("current_member", _MEMBER, {0: _CURRENT_MEMBER}),
     16: RecordKind("regular_expression", (("regex", STRING),), {0: _REGULAR_EXPRESSION}),
-    **dict.fromkeys(range(10, 16), RecordKind(SHARE_GROUP)),
-    **dict.fromkeys((17, 19, 20, 21, 22, 23), RecordKind(STREAMS_GROUP)),
+    10: RecordKind("share_member", _MEMBER, {0: _SHARE_MEMBER}, "consumer_member"),
+    11: RecordKind("share_group", (), {0: _GROUP_EPOCH}, "consumer_group"),
+    12: RecordKind("share_target_assignment", (), {0: _TARGET_ASSIGNMENT}, "target_assignment"),
+    13: RecordKind("share_target_member", _MEMBER, {0: _TARGET_MEMBER}, "target_member"),
+    14: RecordKind("share_current_member", _MEMBER, {0: _SHARE_CURRENT_MEMBER}, "current_member"),
+    15: RecordKind("share_state_partitions", (), {0: _SHARE_STATE_PARTITIONS}),
+    17: RecordKind("streams_group", (), {0: _GROUP_EPOCH}, "consumer_group"),
+    19: RecordKind("streams_member", _MEMBER, {0: _STREAMS_MEMBER}),
+    20: RecordKind("streams_target_assignment", (), {0: _TARGET_ASSIGNMENT}, "target_assignment"),
+    21: RecordKind("streams_target_member", _MEMBER, {0: _STREAMS_TARGET_MEMBER}, "streams_member"),
+    22: RecordKind("streams_current_member", _MEMBER, {0: _STREAMS_CURRENT_MEMBER}, "streams_member"),
+    23: RecordKind("streams_topology", (), {0: _STREAMS_TOPOLOGY}),
 }
 """Kinds by the type at the start of a record's key (Kafka's `CoordinatorRecordType`)."""

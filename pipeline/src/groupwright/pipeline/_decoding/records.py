@@ -1,6 +1,5 @@
 """Decoding of batches of `__consumer_offsets`: one row in, one row out."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,7 +56,7 @@ class _Records:
 
     @property
     def has_value(self) -> Flags:
-        """Whether each record has a value to decode."""
+        """True if each record has a value to decode."""
         return self.valid & ~self.tombstones & ~self.unknown
 
 
@@ -76,7 +75,7 @@ def decode_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """
     records = _start(batch)
     starts = records.keys.at, records.values.at
-    columns = _where(batch) | _read_headers(records)
+    columns = _log_positions(batch) | _read_headers(records)
     structs = _read_structs(records)
     valid = records.valid
     unusable = np.where(records.unknown, _NAMES.index(UNKNOWN), _NAMES.index(MALFORMED))
@@ -87,8 +86,7 @@ def decode_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns["raw_key"] = arrays.null_unless(batch.column("key"), has_error)
     columns["raw_value"] = arrays.null_unless(batch.column("value"), has_error)
     for name, arrow_type in COLUMNS.items():
-        parts = [structs[name]] if name in structs else []
-        columns[name] = arrays.scatter(parts, batch.num_rows, arrow_type, valid)
+        columns[name] = arrays.scatter(structs.get(name, []), batch.num_rows, arrow_type, valid)
     return pa.RecordBatch.from_arrays([columns[field.name] for field in DECODED], schema=DECODED)
 
 
@@ -102,7 +100,7 @@ def decode_commits_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         Rows of `COMMITS`, in the same order.
     """
     records = _start(batch)
-    columns = _where(batch) | _read_headers(records)
+    columns = _log_positions(batch) | _read_headers(records)
     is_commit = records.kinds == _NAMES.index(OFFSET_COMMIT)
     rows = np.flatnonzero(is_commit)
     structs = _read_structs(records, only=OFFSET_COMMIT)
@@ -110,13 +108,13 @@ def decode_commits_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     if rows.size < len(is_commit):
         columns = {name: column.take(pa.array(rows)) for name, column in columns.items()}
     if structs:
-        _, commits = structs[OFFSET_COMMIT]
+        ((_, commits),) = structs[OFFSET_COMMIT]
         columns |= dict(zip(COLUMNS[OFFSET_COMMIT].names, commits.flatten(), strict=True))
     else:
         columns |= {field.name: pa.nulls(0, field.type) for field in COLUMNS[OFFSET_COMMIT]}
-    made = pa.RecordBatch.from_arrays([columns[field.name] for field in COMMITS], schema=COMMITS)
+    decoded = pa.RecordBatch.from_arrays([columns[field.name] for field in COMMITS], schema=COMMITS)
     valid = records.valid[rows]
-    return made if valid.all() else made.filter(pa.array(valid))
+    return decoded if valid.all() else decoded.filter(pa.array(valid))
 
 
 def _start(batch: pa.RecordBatch) -> _Records:
@@ -133,7 +131,8 @@ def _start(batch: pa.RecordBatch) -> _Records:
     return records
 
 
-def _where(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+def _log_positions(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Return the columns with each record's partition, offset and time."""
     return {
         "log_partition": batch.column("partition"),
         "log_offset": batch.column("offset"),
@@ -142,12 +141,12 @@ def _where(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _read_headers(records: _Records) -> dict[str, pa.Array]:
-    """Read what all records begin with: the version and group id of the key, and the version of the value."""
+    """Read the beginning of all records: version and group id of the key, and version of the value."""
     keys, values = records.keys, records.values
     key_versions = keys.integer(">i2", "key.version")
     has_version = keys.valid.copy()
     kinds = _kinds_of(key_versions)
-    _reject_unknown(records, keys, kinds == _NO_KIND, "key.version: no kind of record that is known")
+    _reject_unknown(records, keys, kinds == _NO_KIND, "key.version: unknown kind of record")
     groups = STRING.read(keys, "key.group_id")
     records.kinds = np.where(keys.valid, kinds, _NO_KIND)
     rows = np.flatnonzero(keys.valid & ~records.tombstones)
@@ -165,7 +164,7 @@ def _read_headers(records: _Records) -> dict[str, pa.Array]:
 
 def _kinds_of(key_versions: Numbers) -> Numbers:
     newest = max(RECORD_KINDS)
-    by_version = np.full(newest + 2, _NO_KIND)
+    by_version = np.full(newest + 2, _NO_KIND)  # the last element is for all versions out of range
     for version, kind in RECORD_KINDS.items():
         by_version[version] = _NAMES.index(kind.name)
     kinds: npt.NDArray[np.int64] = by_version[
@@ -174,37 +173,35 @@ def _kinds_of(key_versions: Numbers) -> Numbers:
     return kinds
 
 
-def _read_structs(records: _Records, only: str | None = None) -> dict[str, tuple[Numbers, pa.Array]]:
-    """Read the values by kind: the rows and structs of each. Structs of rejected rows are undefined.
+def _read_structs(records: _Records, only: str | None = None) -> dict[str, list[tuple[Numbers, pa.Array]]]:
+    """Read the values by column: the rows and structs of each kind. Structs of rejected rows are undefined.
 
     Args:
         records: The records.
         only: The only kind to read; None for all.
     """
-    structs = {}
+    structs: dict[str, list[tuple[Numbers, pa.Array]]] = {}
     present = np.bincount(records.kinds - _NO_KIND)[1:]
     for number in np.flatnonzero(present).tolist():
         kind = _KINDS[number]
-        if kind.values is not None and only in {None, kind.name}:
+        if only in {None, kind.name}:
             rows = np.flatnonzero(records.kinds == number)
-            structs[kind.name] = (rows, _read_struct(records, kind, kind.values, rows))
+            structs.setdefault(kind.column, []).append((rows, _read_struct(records, kind, rows)))
     return structs
 
 
-def _read_struct(
-    records: _Records, kind: RecordKind, values: Mapping[int, Struct], rows: Numbers
-) -> pa.Array:
+def _read_struct(records: _Records, kind: RecordKind, rows: Numbers) -> pa.Array:
     keys = records.keys.take(rows)
     columns = Struct(kind.key).columns(keys, "key")
     _advance(records.keys, keys, rows)
-    is_known = (records.versions[rows] >= 0) & (records.versions[rows] <= max(values))
+    is_known = (records.versions[rows] >= 0) & (records.versions[rows] <= kind.newest)
     has_unknown_version = np.zeros(len(records.keys), np.bool_)
     has_unknown_version[rows] = records.has_value[rows] & ~is_known
-    reason = f"value.version: not one of {kind.name}'s, 0 to {max(values)}, that are known"
+    reason = f"value.version: unknown; the known versions of {kind.name} are 0 to {kind.newest}"
     _reject_unknown(records, records.values, has_unknown_version, reason)
     with_value = records.has_value[rows]
     parts = []
-    for version, struct in values.items():
+    for version, struct in kind.values.items():
         chosen = np.flatnonzero(with_value & (records.versions[rows] == version))
         if chosen.size:
             cursor = records.values.take(rows[chosen])
@@ -215,7 +212,7 @@ def _read_struct(
                 records.member_errors |= {int(rows[chosen[row]]): error for row, error in errors.items()}
             _advance(records.values, cursor, rows[chosen])
             parts.append((chosen, of_value))
-    arrow_type = COLUMNS[kind.name]
+    arrow_type = COLUMNS[kind.column]
     for child in arrow_type:
         if child.name not in columns:
             of_field = [(chosen, part[child.name]) for chosen, part in parts if child.name in part]

@@ -9,6 +9,10 @@ _STRING, _INT, _LONG, _BINARY = pa.string(), pa.int32(), pa.int64(), pa.binary()
 TOPIC_PARTITIONS = pa.list_(pa.struct([("topic", _STRING), ("partitions", pa.list_(_INT))]))
 """Partitions by topic name."""
 
+_TASKS = pa.list_(pa.struct([("subtopology", _STRING), ("partitions", pa.list_(_INT))]))
+_NAMED_TOPICS = pa.list_(
+    pa.struct([("topic_id", _STRING), ("topic", _STRING), ("partitions", pa.list_(_INT))])
+)
 _TOPIC_ID_PARTITIONS = pa.list_(pa.struct([("topic_id", _STRING), ("partitions", pa.list_(_INT))]))
 
 SUBSCRIPTION = pa.struct(
@@ -100,8 +104,52 @@ COLUMNS = {
     "regular_expression": pa.struct(
         [("regex", _STRING), ("topics", pa.list_(_STRING)), ("version", _LONG), ("time", TIMESTAMP)]
     ),
+    "share_state_partitions": pa.struct(
+        [
+            ("initializing", _NAMED_TOPICS),
+            ("initialized", _NAMED_TOPICS),
+            ("deleting", pa.list_(pa.struct([("topic_id", _STRING), ("topic", _STRING)]))),
+        ]
+    ),
+    "streams_member": pa.struct(
+        [
+            ("member_id", _STRING),
+            ("instance_id", _STRING),
+            ("rack", _STRING),
+            ("client_id", _STRING),
+            ("client_host", _STRING),
+            ("rebalance_timeout_ms", _INT),
+            ("topology_epoch", _INT),
+            ("process_id", _STRING),
+            ("epoch", _INT),
+            ("previous_epoch", _INT),
+            ("state", _STRING),
+            ("active", _TASKS),
+            ("standby", _TASKS),
+            ("warmup", _TASKS),
+            ("pending_revocation", _TASKS),
+        ]
+    ),
+    "streams_topology": pa.struct(
+        [
+            ("epoch", _INT),
+            (
+                "subtopologies",
+                pa.list_(
+                    pa.struct(
+                        [
+                            ("subtopology", _STRING),
+                            ("source_topics", pa.list_(_STRING)),
+                            ("source_topic_patterns", pa.list_(_STRING)),
+                            ("repartition_sink_topics", pa.list_(_STRING)),
+                        ]
+                    )
+                ),
+            ),
+        ]
+    ),
 }
-"""The struct of each kind of record, by `record_kind`."""
+"""The structs of records, by column: `RecordKind.column` of their kind."""
 
 RAW = pa.schema(
     [

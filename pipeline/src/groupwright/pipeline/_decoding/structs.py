@@ -85,6 +85,7 @@ class Array:
 
     def _integers(self, cursor: BatchCursor, counts: Numbers, path: str) -> pa.Array:
         size = self.element.min_size
+        # The position of each integer of all rows: the start of its row's array, and its index in it.
         before = np.cumsum(counts) - counts
         places = np.repeat(cursor.at - size * before, counts) + size * np.arange(counts.sum())
         cursor.skip(counts * size, path)
@@ -185,11 +186,21 @@ class FieldOf:
         return self.struct.skip_one(data, at, end)
 
 
+_SIGN = 0x80
+"""Sign bit of an INT8."""
+
+
 @dataclass(frozen=True)
 class Nullable:
-    """A nullable struct in a tagged field: an UNSIGNED_VARINT, 0 for null, followed by the struct."""
+    """A nullable struct: a marker, followed by the struct unless it is null.
+
+    Attributes:
+        inner: The struct.
+        marker: INT8, negative for null; None for an UNSIGNED_VARINT, 0 for null, as in tagged fields.
+    """
 
     inner: Type
+    marker: Int | None = None
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -203,28 +214,37 @@ class Nullable:
 
     def read(self, cursor: BatchCursor, path: str) -> pa.Array:
         """See `Type`."""
-        rows = np.flatnonzero(cursor.varint(path) > 0)
+        rows = self._present(cursor, path)
         part = cursor.take(rows)
         values = self.inner.read(part, path)
         cursor.merge_rejections(part, rows)
-        cursor.at = _with(cursor.at, rows, part.at)
+        cursor.at = _replaced(cursor.at, rows, part.at)
         return arrays.scatter([(rows, values)], len(cursor), self.arrow_type)
 
     def skip(self, cursor: BatchCursor, path: str) -> None:
         """See `Type`."""
-        rows = np.flatnonzero(cursor.varint(path) > 0)
+        rows = self._present(cursor, path)
         part = cursor.take(rows)
         self.inner.skip(part, path)
         cursor.merge_rejections(part, rows)
-        cursor.at = _with(cursor.at, rows, part.at)
+        cursor.at = _replaced(cursor.at, rows, part.at)
 
     def skip_one(self, data: bytes, at: int, end: int) -> int:
         """See `Type`."""
-        marker, at = varint_at(data, at, end)
-        return self.inner.skip_one(data, at, end) if marker else at
+        if self.marker is None:
+            marker, at = varint_at(data, at, end)
+            return self.inner.skip_one(data, at, end) if marker else at
+        after = self.marker.skip_one(data, at, end)
+        return after if data[at] & _SIGN else self.inner.skip_one(data, after, end)
+
+    def _present(self, cursor: BatchCursor, path: str) -> Numbers:
+        if self.marker is None:
+            return np.flatnonzero(cursor.varint(path) > 0)
+        return np.flatnonzero(cursor.integer(">i1", path) >= 0)
 
 
-def _with(numbers: Numbers, rows: Numbers, new_values: Numbers) -> Numbers:
+def _replaced(numbers: Numbers, rows: Numbers, new_values: Numbers) -> Numbers:
+    """Return the numbers with new values in some rows."""
     updated = numbers.copy()
     updated[rows] = new_values
     return updated
@@ -278,7 +298,7 @@ def _read_tags(cursor: BatchCursor, known: Mapping[int, tuple[str, Type]], path:
         field = cursor.sub_cursor(values[chosen], ends[chosen])
         field_path = f"{path}.{name}" if path else name
         read = field_type.read(field, field_path)
-        field.reject(field.at != field.ends, f"{field_path}: it does not have the size that its tag says")
+        field.reject(field.at != field.ends, f"{field_path}: its size is not that of the tagged field")
         cursor.merge_rejections(field, rows[chosen])
         columns[name] = arrays.scatter([(rows[chosen], read)], len(cursor), field_type.arrow_type)
     return columns

@@ -48,12 +48,14 @@ class Int:
     Attributes:
         size: Size in bytes: 1, 2, 4 or 8.
         null_value: The number that means null.
-        names: Names of the numbers 0, 1, ... of an enumeration; other numbers are rejected.
+        names: Names of consecutive numbers of an enumeration; other numbers are rejected.
+        first: The first of these numbers.
     """
 
     size: int
     null_value: int | None = None
     names: tuple[str, ...] = ()
+    first: int = 0
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -74,6 +76,7 @@ class Int:
         numbers = cursor.integer(f">i{self.size}", path)
         if not self.names:
             return arrays.integers(numbers, self.arrow_type, self.null_value)
+        numbers = numbers - self.first
         cursor.reject(
             (numbers < 0) | (numbers >= len(self.names)), f"{path}: not one of {', '.join(self.names)}"
         )

@@ -19,9 +19,9 @@ from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.derive import derive
 from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._jobs.maintenance import maintain
-from groupwright.pipeline._jobs.open_transactions import warning
+from groupwright.pipeline._jobs.open_transactions import held_partitions, warning
 from groupwright.pipeline._jobs.settings import Settings
-from groupwright.pipeline._jobs.state import Pending
+from groupwright.pipeline._jobs.state import BatchRange
 from groupwright.pipeline._tables import Batch
 from groupwright.pipeline.errors import PipelineError, spark_errors
 
@@ -57,7 +57,7 @@ def run_batch(
     """
     with spark_errors("the batch"), job_context(spark, settings, "batch") as context:
         added, topics = _add(context, on_progress)
-        if held := context.held_partitions():
+        if held := held_partitions(*context.log_ends()):
             _log.warning("%s", warning(held))
         if added and settings.end_offsets_seconds:
             now = datetime.now(UTC)
@@ -81,7 +81,7 @@ def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str]]:
         sequence = context.ingest.positions.sequence
         part = _part(sequence, start, end, context.settings.max_offsets_per_trigger)
         records = source.batch(context.spark, context.settings, part.start, part.end)
-        summary = context.ingest.add(records, part.batch, part)
+        summary = context.ingest.add(records, part)
         added += summary.records.total()
         topics |= summary.topics
         done += _count_offsets(part.start, part.end)
@@ -108,7 +108,7 @@ def _end(context: JobContext) -> Offsets:
     return offsets
 
 
-def _part(sequence: int, start: Offsets, end: Offsets, max_offsets: int) -> Pending:
+def _part(sequence: int, start: Offsets, end: Offsets, max_offsets: int) -> BatchRange:
     """Return the next part, at most `max_offsets` offsets: the same fraction of each partition's range.
 
     The identity includes the snapshot's number, since a topic that was created again has the same offsets.
@@ -121,7 +121,7 @@ def _part(sequence: int, start: Offsets, end: Offsets, max_offsets: int) -> Pend
         }
         for topic, by_partition in start.items()
     }
-    return Pending(Batch(f"batch-{_digest([sequence, start, part_end])}", 0), start, part_end)
+    return BatchRange(Batch(f"batch-{_digest([sequence, start, part_end])}", 0), start, part_end)
 
 
 def _next_offset(

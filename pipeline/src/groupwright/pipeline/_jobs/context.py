@@ -1,21 +1,22 @@
 """Context shared by all jobs: tables, state, cluster, start offsets and samples of log-end offsets."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import TypeVar
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses, readable_part
 from groupwright.pipeline._jobs.ingest import Ingest
 from groupwright.pipeline._jobs.kafka import Cluster, KafkaTopic, Offsets, connected
-from groupwright.pipeline._jobs.lease import hold_lease
-from groupwright.pipeline._jobs.open_transactions import HeldPartition, held_partitions
+from groupwright.pipeline._jobs.lease import Lease, hold_lease
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition, derived_offsets, newest_time
 from groupwright.pipeline._jobs.samples import EndOffsets
 from groupwright.pipeline._jobs.settings import Settings
@@ -25,6 +26,7 @@ from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
 from groupwright.pipeline.errors import PipelineError
 
+_T = TypeVar("_T")
 _log = logging.getLogger("groupwright.pipeline")
 
 
@@ -39,8 +41,10 @@ class JobContext:
         state: The job's persistent state.
         cluster: Admin client of the cluster to read.
         ingest: Adds batches to the base tables.
+        lease: The right to write the tables.
         topics: The topics to read, as of `prepare`: the offsets topic, and the events' topic if it exists.
         repeated: Number of records of a pending batch that `prepare` has added.
+        accepted_losses: The losses that the last `prepare` went on after.
     """
 
     spark: SparkSession
@@ -49,8 +53,10 @@ class JobContext:
     state: State
     cluster: Cluster
     ingest: Ingest
+    lease: Lease
     topics: Mapping[str, KafkaTopic] = field(default_factory=dict)
     repeated: int = 0
+    accepted_losses: Sequence[DataLoss] = ()
 
     def prepare(self) -> Offsets:
         """Compare the topics with the tables, add a pending batch, and return the start offsets.
@@ -64,7 +70,7 @@ class JobContext:
         """
         self.topics = self._existing_topics()
         self._load_older_positions()
-        losses = self.losses()
+        losses = self.accepted_losses = self.losses()
         for loss in losses:
             _log.warning("%s. on_data_loss=restart: the job will %s", loss.message, loss.remedy)
         if OFFSETS_TOPIC not in self.topics:
@@ -80,7 +86,7 @@ class JobContext:
             self.ingest.record_positions(
                 replace(after, sequence=before.sequence + 1), Batch(f"start-{uuid4()}", 0)
             )
-        return after.offsets()
+        return {name: offsets for name, offsets in after.offsets().items() if name in self.topics}
 
     def topics_have_changed(self) -> bool:
         """Return whether a topic was created, deleted, or has more partitions since `prepare`."""
@@ -92,34 +98,65 @@ class JobContext:
         Raises:
             PipelineError: There are some, and `on_data_loss` is `fail`.
         """
-        positions = self._read_positions()  # first: a batch that ends meanwhile may pass `ends`
-        topics = self.cluster.topics(self._names())
-        earliest = self.cluster.offsets(topics, "earliest")
-        ends = self.cluster.offsets(topics, "latest", read_committed=False)
-        losses = find_losses(positions, topics, earliest, ends)
+        # Read before the cluster is queried: a batch that ends later may have positions beyond `ends`, which
+        # would look like a truncated log.
+        positions, pending = self._read_positions(), self.state.pending()
+        topics, (earliest, ends) = self._of_existing_topics(
+            lambda topics: (
+                self.cluster.offsets(topics, "earliest"),
+                self.cluster.offsets(topics, "latest", read_committed=False),
+            )
+        )
+        losses = find_losses(positions, topics, earliest, ends, pending)
         if losses and self.settings.on_data_loss == "fail":
-            raise PipelineError(_sentence(losses))
+            raise PipelineError(_message(losses))
         return losses
 
-    def held_partitions(self) -> list[HeldPartition]:
-        """Return the partitions with records behind open transactions, as of now."""
-        topics = self.cluster.topics(self._names())
-        stable = self.cluster.offsets(topics, "latest")
-        return held_partitions(stable, self.cluster.offsets(topics, "latest", read_committed=False))
+    def log_ends(self) -> tuple[Offsets, Offsets]:
+        """Return the last stable offset and, queried later, the log-end offset of each partition."""
+        _, ends = self._of_existing_topics(
+            lambda topics: (
+                self.cluster.offsets(topics, "latest"),
+                self.cluster.offsets(topics, "latest", read_committed=False),
+            )
+        )
+        return ends
 
     def sample_ends(self, topics: Collection[str]) -> EndOffsets | None:
         """Sample the topics' log-end offsets; None if none of the topics exists any more."""
-        existing = self.cluster.topics(topics)
-        if not existing:
-            return None
-        time = datetime.now(UTC)
-        ids = {name: topic.id for name, topic in existing.items()}
-        return EndOffsets(time, self.cluster.end_offsets(existing), ids)
+
+        def query(existing: Mapping[str, KafkaTopic]) -> EndOffsets | None:
+            time = datetime.now(UTC)
+            ids = {name: topic.id for name, topic in existing.items()}
+            return EndOffsets(time, self.cluster.end_offsets(existing), ids) if existing else None
+
+        return self._of_existing_topics(query, topics)[1]
 
     def known_topics(self) -> set[str]:
-        """Return the topics that have samples of log-end offsets."""
-        ends = self.tables.read(schemas.END_OFFSETS).select("topic").distinct()
+        """Return the topics of the newest samples of log-end offsets and of `lookback_days` before them."""
+        newest = self.tables.read(schemas.END_OFFSETS).agg(F.max("date").alias("date")).collect()[0].date
+        if newest is None:
+            return set()
+        since = newest - timedelta(days=self.settings.lookback_days)
+        ends = self.tables.read(schemas.END_OFFSETS, since=since).select("topic").distinct()
         return {row.topic for row in ends.collect()}
+
+    def _of_existing_topics(
+        self, query: Callable[[Mapping[str, KafkaTopic]], _T], names: Collection[str] | None = None
+    ) -> tuple[Mapping[str, KafkaTopic], _T]:
+        """Return the topics that exist and the result of `query`, which is repeated if they change meanwhile.
+
+        The offsets of a topic that is deleted while they are listed time out.
+        """
+        names = self._names() if names is None else names
+        topics = self.cluster.topics(names)
+        while True:
+            try:
+                return topics, query(topics)
+            except PipelineError:
+                before, topics = topics, self.cluster.topics(names)
+                if topics == before:
+                    raise
 
     def _names(self) -> set[str]:
         return {OFFSETS_TOPIC, self.settings.events_topic} - {""}
@@ -138,7 +175,10 @@ class JobContext:
         return topics
 
     def _load_older_positions(self) -> None:
-        """Derive positions from the base tables if they have rows and no snapshot."""
+        """Derive positions from the base tables if these have rows, and `read_positions` has no snapshot.
+
+        If the job's state was lost, the recent dates are marked as stale, too.
+        """
         positions = self.ingest.positions
         if positions.sequence:
             if not self.state.exists():
@@ -166,6 +206,8 @@ class JobContext:
         self._mark_recent_stale()
 
     def _mark_recent_stale(self) -> None:
+        # It is unknown which dates were stale. States of groups may lack their records, so all are deleted.
+        self.tables.retain(schemas.GROUP_STATES, date.max)
         today = datetime.now(UTC).date()
         self.state.mark_stale({today - timedelta(days=n) for n in range(self.settings.lookback_days)})
 
@@ -179,14 +221,21 @@ class JobContext:
         pending = self.state.pending()
         if pending is None:
             return
+        if self.ingest.positions.has_passed(pending.end):
+            # The batch is complete, and the job died before `finish`. Its records may have been deleted
+            # since, so they are not read again.
+            self.state.finish()
+            return
         if {loss.topic for loss in losses} & pending.end.keys():
             _log.warning("A batch was left unfinished, and some of its records are lost: %s", pending)
-            pending = readable_part(pending, losses, self.cluster.offsets(self.topics, "earliest"))
+            earliest = self.cluster.offsets(self.topics, "earliest")
+            ends = self.cluster.offsets(self.topics, "latest", read_committed=False)
+            pending = readable_part(pending, losses, earliest, ends)
             if pending is None:
                 self.state.finish()
                 return
         records = source.batch(self.spark, self.settings, pending.start, pending.end)
-        self.repeated += self.ingest.add(records, pending.batch, pending).records.total()
+        self.repeated += self.ingest.add(records, pending).records.total()
 
     def _start_positions(self, losses: Collection[DataLoss]) -> Positions:
         known = self._read_positions()
@@ -203,8 +252,9 @@ class JobContext:
             )
             for name, topic in self.topics.items()
         }
-        unread = {name: at for name, at in self.ingest.positions.topics.items() if name not in known.topics}
-        return replace(known, cluster_id=self.cluster.id(), topics={**unread, **topics})
+        # Topics that the settings no longer name keep their positions.
+        other = {name: at for name, at in self.ingest.positions.topics.items() if name not in known.topics}
+        return replace(known, cluster_id=self.cluster.id(), topics={**other, **topics})
 
     def _start_offsets(
         self,
@@ -218,7 +268,7 @@ class JobContext:
         start = {**default, **known.offsets}
         for loss in losses:
             for partition in loss.partitions:
-                # A pending batch may have been added beyond the first record.
+                # The pending batch, just added, may end after the first record that still exists.
                 start[partition] = max(start[partition], default[partition])
                 if loss.kind is Kind.TRUNCATED:
                     start[partition] = self._first_unread(topic, partition)
@@ -251,7 +301,7 @@ def job_context(spark: SparkSession, settings: Settings, job: str) -> Iterator[J
     ):
         tables = open_tables(spark, settings.tables, settings.format, lease=lease)
         state = State(Folder(spark, settings.state_folder))
-        yield JobContext(spark, settings, tables, state, cluster, Ingest(spark, tables, state))
+        yield JobContext(spark, settings, tables, state, cluster, Ingest(spark, tables, state), lease)
 
 
 def log_if_repartitioned(positions: Positions, topics: Mapping[str, KafkaTopic]) -> None:
@@ -268,7 +318,7 @@ def log_if_repartitioned(positions: Positions, topics: Mapping[str, KafkaTopic])
     )
 
 
-def _sentence(losses: Collection[DataLoss]) -> str:
+def _message(losses: Collection[DataLoss]) -> str:
     what = "; ".join(loss.message for loss in losses)
     remedies = " and ".join(dict.fromkeys(loss.remedy for loss in losses))
     return f"records are missing: {what}. Restore them, or set on_data_loss=restart to {remedies}"

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from groupwright.pipeline._jobs.kafka import KafkaTopic, Offsets
-from groupwright.pipeline._jobs.positions import Positions
-from groupwright.pipeline._jobs.state import Pending
+from groupwright.pipeline._jobs.positions import Positions, TopicPosition
+from groupwright.pipeline._jobs.state import BatchRange
 
 _SHOWN = 5
 
@@ -17,6 +17,8 @@ class Kind(Enum):
     DELETED = "deleted"
     RECREATED = "recreated"
     TRUNCATED = "truncated"
+    CUT = "cut"
+    """The log was truncated within the range of an unfinished batch."""
     EXPIRED = "expired"
 
 
@@ -40,7 +42,11 @@ class DataLoss:
 
 
 def find_losses(
-    positions: Positions, topics: Mapping[str, KafkaTopic], earliest: Offsets, ends: Offsets
+    positions: Positions,
+    topics: Mapping[str, KafkaTopic],
+    earliest: Offsets,
+    ends: Offsets,
+    pending: BatchRange | None = None,
 ) -> list[DataLoss]:
     """Compare the recorded positions with the topics as they are.
 
@@ -49,15 +55,24 @@ def find_losses(
         topics: The topics to read that exist. A topic that the settings no longer name is not in `positions`.
         earliest: The first offset of each partition.
         ends: The log-end offset of each partition, under `read_uncommitted`.
+        pending: The batch that may be unfinished.
     """
+    planned = pending.end if pending else {}
     return [
         loss
-        for name in positions.topics
-        for loss in _losses(positions, name, topics.get(name), earliest.get(name, {}), ends.get(name, {}))
+        for name, known in positions.topics.items()
+        for loss in _losses(
+            name,
+            known,
+            topics.get(name),
+            _Log(earliest.get(name, {}), ends.get(name, {}), planned.get(name, {})),
+        )
     ]
 
 
-def readable_part(pending: Pending, losses: Collection[DataLoss], earliest: Offsets) -> Pending | None:
+def readable_part(
+    pending: BatchRange, losses: Collection[DataLoss], earliest: Offsets, ends: Offsets
+) -> BatchRange | None:
     """Return the part of a batch that still exists, with the batch's identity; None if nothing does.
 
     Tables that have the whole batch do not change when this part is added, so no row of it is doubled.
@@ -66,35 +81,34 @@ def readable_part(pending: Pending, losses: Collection[DataLoss], earliest: Offs
         pending: The batch.
         losses: The losses.
         earliest: The first offset of each partition.
+        ends: The log-end offset of each partition.
     """
     lost_topics = {loss.topic for loss in losses if loss.kind in {Kind.DELETED, Kind.RECREATED}}
-    truncated = {
-        (loss.topic, partition)
-        for loss in losses
-        if loss.kind is Kind.TRUNCATED
-        for partition in loss.partitions
-    }
     start: Offsets = {}
     end: Offsets = {}
     for topic, offsets in pending.end.items():
         if topic in lost_topics:
             continue
-        for partition, last in offsets.items():
+        for partition, planned in offsets.items():
             first = max(pending.start[topic][partition], earliest.get(topic, {}).get(partition, 0))
-            if (topic, partition) not in truncated and first < last:
+            last = min(planned, ends.get(topic, {}).get(partition, planned))
+            if first < last:
                 start.setdefault(topic, {})[partition] = first
                 end.setdefault(topic, {})[partition] = last
     return replace(pending, start=start, end=end) if end else None
 
 
-def _losses(
-    positions: Positions,
-    name: str,
-    topic: KafkaTopic | None,
-    earliest: Mapping[int, int],
-    ends: Mapping[int, int],
-) -> Iterator[DataLoss]:
-    known = positions.topics[name]
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """Offsets by partition: the first, the log-end offset, and the end of an unfinished batch."""
+
+    earliest: Mapping[int, int]
+    ends: Mapping[int, int]
+    planned: Mapping[int, int]
+
+
+def _losses(name: str, known: TopicPosition, topic: KafkaTopic | None, log: _Log) -> Iterator[DataLoss]:
+    earliest, ends = log.earliest, log.ends
     everything = tuple(sorted(known.offsets))
     if topic is None:
         message = f"{name} was deleted; the tables have read it {_at(known.offsets)}"
@@ -117,6 +131,17 @@ def _losses(
         )
         remedy = "go on at the first record that is not older than the newest one in the tables"
         yield DataLoss(name, Kind.TRUNCATED, message, remedy, tuple(sorted(beyond)))
+    cut = {
+        partition: offset
+        for partition, offset in log.planned.items()
+        if partition not in beyond and offset > ends.get(partition, 0)
+    }
+    if cut:
+        message = (
+            f"{name} was truncated or restored from an older copy: it ends at {_list(ends, cut)}, and an "
+            f"unfinished batch goes up to {_list(cut, cut)}"
+        )
+        yield DataLoss(name, Kind.CUT, message, "add that batch up to the log's end", tuple(sorted(cut)))
     expired = {
         partition: offset
         for partition, offset in known.offsets.items()

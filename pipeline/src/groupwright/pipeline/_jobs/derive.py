@@ -2,14 +2,16 @@
 
 import logging
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Self
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._tables import Tables
-from groupwright.pipeline._transforms import churn, lag, rebalances
+from groupwright.pipeline._transforms import churn, group_epochs, group_states, lag, rebalances
 from groupwright.pipeline.schemas import Table
 
 _DAY = timedelta(days=1)
@@ -26,13 +28,57 @@ def derive(tables: Tables, dates: Collection[date], *, lookback_days: int) -> No
         dates: The dates whose rows have changed.
         lookback_days: Days to look back for the generation that precedes a date's first one.
     """
-    days = sorted({day + more for day in dates for more in (timedelta(0), _DAY)})
-    for first, last in _date_ranges(days):
-        _derive_rebalances(tables, first, last, lookback_days)
+    days = {day + more for day in dates for more in (timedelta(0), _DAY)}
+    days |= dates_that_follow(tables, dates, days)
+    for first, last in _date_ranges(sorted(days)):
+        states = _States.before(tables, first)
+        names = _derive_rebalances(tables, first, last, lookback_days, states)
+        _derive_states(tables, first, last, states, names)
         for day in _days(first, last):
             _derive_lag(tables, day, lookback_days)
-        _derive_churn(tables, first, last, lookback_days)
+        _derive_churn(tables, first, last, lookback_days, states)
         _log.info("rebalances, lag and churn are up to date from %s to %s", first, last)
+
+
+def dates_that_follow(tables: Tables, dates: Collection[date], days: Collection[date]) -> set[date]:
+    """Return the dates besides `days` whose states follow from records of groups on `dates`.
+
+    Only dates with states count: a client event may have any date, and the dates between have no rows.
+    """
+    states = tables.read(schemas.GROUP_STATES, since=min(dates)).select("date").distinct()
+    later = {row.date for row in states.collect()} - set(days)
+    if not later:
+        return later
+    changed = {
+        row.date
+        for table in schemas.MEMBER_RECORDS
+        for row in tables.read(table, since=min(dates), until=max(later)).select("date").distinct().collect()
+    }
+    first = min(changed & set(dates), default=date.max)
+    return {day for day in later if day > first}
+
+
+@dataclass(frozen=True, slots=True)
+class _States:
+    """States of groups before a range of dates.
+
+    Attributes:
+        rows: `group_states` of the newest date before the range; empty if there is none.
+        since: The date from which records follow these states; None if all records are needed.
+    """
+
+    rows: DataFrame
+    since: date | None
+
+    @classmethod
+    def before(cls, tables: Tables, first: date) -> Self:
+        """Return the newest states before a date. Records of the dates between are read in addition."""
+        until = first - _DAY
+        known = tables.read(schemas.GROUP_STATES, until=until)
+        day = known.agg(F.max("date").alias("date")).collect()[0].date
+        if day is None:
+            return cls(known, None)
+        return cls(tables.read(schemas.GROUP_STATES, since=day, until=day), day + _DAY)
 
 
 def with_consumer_members(
@@ -56,24 +102,60 @@ def with_consumer_members(
     return classic.unionByName(consumer.join(epochs, ["group_id", "generation"]))
 
 
-def _derive_rebalances(tables: Tables, first: date, last: date, lookback_days: int) -> None:
+def _derive_rebalances(
+    tables: Tables, first: date, last: date, lookback_days: int, states: _States
+) -> DataFrame:
+    """Derive rebalances, and return the names of topics, as `rebalances.names_by_group` does.
+
+    Groups without a generation or record within the dates have no rebalance, and are skipped.
+    """
     since = first - timedelta(days=lookback_days)
 
     def read(table: Table, since: date | None) -> DataFrame:
         return tables.read(table, since=since, until=last)
 
-    # All of them, because a KIP-848 member's last record may be older than the lookback.
-    records = read(schemas.CONSUMER_GROUP_RECORDS, None)
+    records = read(schemas.CONSUMER_GROUP_RECORDS, states.since)
+    generations = rebalances.recent_generations(read(schemas.GROUP_GENERATIONS, since), first)
+
+    changed_states = rebalances.only_of_groups(states.rows, records)
+
+    def read_changed(table: Table, since: date | None) -> DataFrame:
+        return rebalances.only_of_groups(read(table, since), generations, records)
+
     histories = rebalances.histories(
-        read(schemas.GROUP_GENERATIONS, since),
+        generations,
         read(schemas.GROUP_MEMBERS, since),
         records,
-        read(schemas.CLIENT_EVENTS, first - _DAY),
-        read(schemas.OFFSET_COMMITS, first - _DAY),
+        read_changed(schemas.CLIENT_EVENTS, first - _DAY),
+        read_changed(schemas.OFFSET_COMMITS, first - _DAY),
+        changed_states,
     )
-    names = rebalances.names_by_group(records, _names(tables, records, since))
-    rows = rebalances.rebalances(histories, names)
-    _replace(tables, schemas.REBALANCES, rows, first, last)
+    names = rebalances.names_by_group(records, _names(tables, records, since), changed_states)
+    _replace(tables, schemas.REBALANCES, rebalances.rebalances(histories, names), first, last)
+    return names
+
+
+def _derive_states(tables: Tables, first: date, last: date, states: _States, names: DataFrame) -> None:
+    """Derive the states of groups, and the epochs of share and streams groups."""
+    records, share, streams = (
+        tables.read(table, since=states.since, until=last)
+        for table in (
+            schemas.CONSUMER_GROUP_RECORDS,
+            schemas.SHARE_GROUP_RECORDS,
+            schemas.STREAMS_GROUP_RECORDS,
+        )
+    )
+    # Most clusters have no share and streams groups.
+    has_other_records = not (share.isEmpty() and streams.isEmpty())
+    has_others = has_other_records or not states.rows.where("group_type <> 'consumer'").isEmpty()
+    days = _days(first, last)
+    after = group_states.consumer_states(states.rows, records, names, days)
+    if has_others:
+        after = after.union(group_states.other_states(states.rows, share, streams, days))
+    _replace(tables, schemas.GROUP_STATES, after, first, last)
+    if has_other_records:
+        epochs = group_epochs.group_epochs(share, streams, states.rows)
+        _replace(tables, schemas.GROUP_EPOCHS, epochs, first, last)
 
 
 def _derive_lag(tables: Tables, day: date, lookback_days: int) -> None:
@@ -81,24 +163,31 @@ def _derive_lag(tables: Tables, day: date, lookback_days: int) -> None:
 
     The last commits of the day before are included, because a group that no longer commits still has lag.
     """
-    of_group = Window.partitionBy("group_id", "topic", "partition").orderBy(F.col("time").desc())
-    before = (
-        tables.read(schemas.LAG, since=day - _DAY, until=day - _DAY)
-        .withColumn("rank", F.row_number().over(of_group))
-        .where("rank = 1")
-        .select("group_id", "topic", "partition", "committed_offset", F.col("time").alias("log_time"))
-        .withColumns({"log_offset": F.lit(-1), "tombstone": F.lit(False)})  # noqa: FBT003 - a value of the table
+    if tables.read(schemas.END_OFFSETS, since=day, until=day).isEmpty():
+        # The day after the last one: there is nothing to compare the commits with.
+        tables.replace(schemas.LAG, tables.read(schemas.LAG, since=date.max), [day])
+        return
+    before = lag.last_commits(
+        tables.read(schemas.LAG, since=day - _DAY, until=day - _DAY),
+        tables.read(schemas.OFFSET_COMMITS, since=day - _DAY, until=day - _DAY),
     )
     commits = tables.read(schemas.OFFSET_COMMITS, since=day, until=day).select(*before.columns)
     ends = tables.read(schemas.END_OFFSETS, since=day - timedelta(days=lookback_days), until=day)
-    _replace(tables, schemas.LAG, lag.lag(commits.union(before), ends), day, day)
+    _replace(tables, schemas.LAG, lag.lag(commits.union(before), ends, day), day, day)
 
 
-def _derive_churn(tables: Tables, first: date, last: date, lookback_days: int) -> None:
+def _derive_churn(tables: Tables, first: date, last: date, lookback_days: int, states: _States) -> None:
+    records = tables.read(schemas.CONSUMER_GROUP_RECORDS, since=states.since, until=last)
+    classic = tables.read(schemas.GROUP_MEMBERS, since=first - timedelta(days=lookback_days), until=last)
+    clients = classic.select("group_id", "member_id", "client_id").unionByName(
+        records.where("record_kind = 'consumer_member' and not tombstone").select(
+            "group_id", "consumer_member.member_id", "consumer_member.client_id"
+        )
+    )
     rows = churn.churn(
         tables.read(schemas.REBALANCES, since=first - _DAY, until=last),
         tables.read(schemas.CLIENT_EVENTS, since=first, until=last),
-        with_consumer_members(tables, since=first - timedelta(days=lookback_days), until=last),
+        clients.unionByName(group_states.client_ids(states.rows)),
     )
     _replace(tables, schemas.CHURN, rows, first, last)
 

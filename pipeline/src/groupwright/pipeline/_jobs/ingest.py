@@ -13,15 +13,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 from groupwright.pipeline import schemas
 from groupwright.pipeline._decoding import decode
 from groupwright.pipeline._jobs import positions
-from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._jobs.positions import Positions
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
-from groupwright.pipeline._jobs.state import Pending, State
+from groupwright.pipeline._jobs.state import BatchRange, State
 from groupwright.pipeline._tables import Batch, Tables
 from groupwright.pipeline._transforms import base
 
 _ROWS_PER_FILE = 500_000
-_LOG_POSITION = ("log_partition", "log_offset", "log_time")
 
 
 @dataclass(slots=True)
@@ -30,16 +28,12 @@ class BatchSummary:
 
     Attributes:
         records: Number of records, by kind.
-        starts: Offsets of the first records.
-        ends: End offsets of the batch, exclusive.
         dates: The dates of its records.
         topics: The topics that groups committed to.
-        errors: Number of records with an error.
+        errors: Number of records with an error, which are in `quarantine`.
     """
 
     records: Counter[str] = field(default_factory=Counter)
-    starts: Offsets = field(default_factory=dict)
-    ends: Offsets = field(default_factory=dict)
     dates: set[date] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
     errors: int = 0
@@ -68,21 +62,20 @@ class Ingest:
         self._tables = tables
         self._state = state
 
-    def add(self, records: DataFrame, batch: Batch, span: Pending | None = None) -> BatchSummary:
+    def add(self, records: DataFrame, span: BatchRange) -> BatchSummary:
         """Add records, and return a summary.
 
         Args:
             records: Columns of Spark's Kafka source.
-            batch: Identity of the batch.
-            span: The range of offsets that was read; by default that of the records.
+            span: Identity of the batch, and the range of offsets that was read, which may have no records.
         """
         decoded = decode(records.where(F.col("topic") == base.OFFSETS_TOPIC))
         events = base.parsed_events(records.where(F.col("topic") != base.OFFSETS_TOPIC))
         cached = [each.persist(StorageLevel.MEMORY_AND_DISK) for each in (decoded, events)]
         try:
             summary = _summarize(decoded, events)
-            if summary.records or span:
-                self._write(decoded, events, summary, span or Pending(batch, summary.starts, summary.ends))
+            if span.start != span.end:
+                self._write(decoded, events, summary, span)
         finally:
             for each in cached:
                 each.unpersist()
@@ -100,7 +93,7 @@ class Ingest:
         self._tables.add(schemas.END_OFFSETS, end_offset_rows(self._spark, samples), batch)
         self._state.mark_stale(dates)  # again, as in `_write`
 
-    def _write(self, decoded: DataFrame, events: DataFrame, summary: BatchSummary, span: Pending) -> None:
+    def _write(self, decoded: DataFrame, events: DataFrame, summary: BatchSummary, span: BatchRange) -> None:
         self._state.begin(span)
         self._state.mark_stale(summary.dates)
         files = max(1, -(-summary.records.total() // _ROWS_PER_FILE))
@@ -120,25 +113,18 @@ class Ingest:
 def _summarize(decoded: DataFrame, events: DataFrame) -> BatchSummary:
     """Summarize records and events in a single Spark job."""
     of_groups = decoded.select(
-        F.lit(base.OFFSETS_TOPIC).alias("log"),
-        F.col("record_kind").alias("kind"),
-        F.col("offset_commit.topic").alias("topic"),
-        "error",
-        *_LOG_POSITION,
+        F.col("record_kind").alias("kind"), F.col("offset_commit.topic").alias("topic"), "error", "log_time"
     )
     of_events = events.select(
-        F.col("topic").alias("log"),
         F.lit(base.CLIENT_EVENT).alias("kind"),
         F.lit(None).cast("string").alias("topic"),
-        F.lit(None).cast("string").alias("error"),
-        *_LOG_POSITION,
+        F.when(~base.is_event(), "invalid").alias("error"),
+        "log_time",
     )
     counted = (
         of_groups.union(of_events)
-        .groupBy("log", "log_partition", "kind", F.to_date("log_time").alias("date"))
+        .groupBy("kind", F.to_date("log_time").alias("date"))
         .agg(
-            F.min("log_offset").alias("first"),
-            F.max("log_offset").alias("last"),
             F.count("*").alias("records"),
             F.count("error").alias("errors"),
             F.collect_set("topic").alias("topics"),
@@ -150,7 +136,4 @@ def _summarize(decoded: DataFrame, events: DataFrame) -> BatchSummary:
         summary.errors += row.errors
         summary.dates.add(row.date)
         summary.topics.update(row.topics)
-        starts, ends = summary.starts.setdefault(row.log, {}), summary.ends.setdefault(row.log, {})
-        starts[row.log_partition] = min(row["first"], starts.get(row.log_partition, row["first"]))
-        ends[row.log_partition] = max(row["last"] + 1, ends.get(row.log_partition, 0))
     return summary

@@ -1,6 +1,7 @@
 """Cluster metadata and offsets, from Kafka's admin client in Spark's JVM, so the source's settings apply."""
 
 import json
+import logging
 import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,12 @@ CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 """Maven coordinates of Spark's Kafka source, which includes Kafka's clients."""
 
 _TIMEOUT_SECONDS = 60
+_CLOSE_SECONDS = 5
+_NO_TOPIC = {"UnknownTopicOrPartitionException", "TopicAuthorizationException", "InvalidTopicException"}
+"""Exceptions of a topic that does not exist, as far as the principal may know."""
+
+
+_log = logging.getLogger("groupwright.pipeline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +58,25 @@ class Cluster:
         return str(self._result(self._admin.describeCluster().clusterId()))
 
     def topics(self, names: Collection[str]) -> dict[str, KafkaTopic]:
-        """Return the topics that exist.
+        """Return the topics that exist and that the principal may describe.
 
         Raises:
             PipelineError: The cluster does not respond.
         """
-        internal = self._clients.ListTopicsOptions().listInternal(True)  # noqa: FBT003 - Java's
-        existing = set(self._result(self._admin.listTopics(internal).names())) & set(names)
-        found = self._result(self._admin.describeTopics(self._java_list(sorted(existing))).allTopicNames())
-        return {
-            str(name): KafkaTopic(description.topicId().toString(), len(description.partitions()))
-            for name, description in found.items()
-        }
+        # One future per topic: a topic may be deleted meanwhile.
+        futures = self._admin.describeTopics(self._java_list(sorted(names))).topicNameValues()
+        topics: dict[str, KafkaTopic] = {}
+        for name, future in futures.items():
+            try:
+                description = self._get(future)
+            except Py4JJavaError as error:
+                if _cause(error).getClass().getSimpleName() not in _NO_TOPIC:
+                    raise self._no_response(error) from None
+            else:
+                topics[str(name)] = KafkaTopic(
+                    description.topicId().toString(), len(description.partitions())
+                )
+        return topics
 
     def offsets(
         self, topics: Mapping[str, KafkaTopic], position: str, *, read_committed: bool = True
@@ -115,10 +129,14 @@ class Cluster:
         return str(self._jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(found))
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, within 10 s."""
+        timeout = self._jvm.java.time.Duration.ofSeconds(_CLOSE_SECONDS)
         if self._consumer is not None:
-            self._consumer.close()
-        self._admin.close()
+            try:
+                self._consumer.close(timeout)
+            except Py4JJavaError as error:  # a thread that did not end in time still uses it
+                _log.warning("The consumer of log-end offsets was not closed: %s", _cause(error).toString())
+        self._admin.close(timeout)
 
     def _with_ends(self, topics: Mapping[str, KafkaTopic], offsets: Offsets) -> Offsets:
         """Replace -1, which means that all records are older than the given time, by the log-end offset."""
@@ -147,13 +165,19 @@ class Cluster:
 
     def _result(self, future: Any) -> Any:
         try:
-            return future.get(_TIMEOUT_SECONDS, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
+            return self._get(future)
         except Py4JJavaError as error:
             raise self._no_response(error) from None
 
+    def _get(self, future: Any) -> Any:
+        return future.get(_TIMEOUT_SECONDS, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
+
     def _no_response(self, error: Py4JJavaError) -> PipelineError:
-        cause = error.java_exception.getCause() or error.java_exception
-        return PipelineError(f"Kafka at {self._address} does not respond: {cause.toString()}")
+        return PipelineError(f"Kafka at {self._address} does not respond: {_cause(error).toString()}")
+
+
+def _cause(error: Py4JJavaError) -> Any:
+    return error.java_exception.getCause() or error.java_exception
 
 
 @contextmanager
@@ -181,8 +205,7 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
     try:
         admin = admin_class.create(configuration)
     except Py4JJavaError as error:
-        cause = error.java_exception.getCause() or error.java_exception
-        raise PipelineError(f"Kafka's client rejects its settings: {cause.getMessage()}") from None
+        raise PipelineError(f"Kafka's client rejects its settings: {_cause(error).getMessage()}") from None
     for side in ("key", "value"):
         configuration.put(
             f"{side}.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer"

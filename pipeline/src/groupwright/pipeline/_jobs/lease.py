@@ -1,8 +1,9 @@
 """Lease of the right to write tables: one job at a time, and a number that fences off its predecessors.
 
-A lease is a file `<number>.json`; the highest number holds. Its job rewrites the file every `BEAT_SECONDS`. A
-job that finds a lease waits: if the file changes, the holder is alive and the job is refused; if it does not
-change for `EXPIRY_SECONDS`, the job takes the next number. Clocks of different machines are never compared.
+A lease is a file `<number>.json`, and the one with the highest number is valid. Its job rewrites the file
+every `RENEWAL_SECONDS`. A job that finds a lease waits: if the file changes, the holder is alive and the job
+is refused; if it does not change for `EXPIRY_SECONDS`, the job takes the next number. Clocks of different
+machines are never compared.
 """
 
 import json
@@ -13,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from threading import Event, Thread
 from uuid import uuid4
 
@@ -21,11 +23,18 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline.errors import TablesError
 
-BEAT_SECONDS = 5.0
+RENEWAL_SECONDS = 5.0
+"""Interval of renewals."""
 EXPIRY_SECONDS = 30.0
+"""Time without a renewal after which a lease expires."""
 _POLL_SECONDS = 0.5
-_SETTLE_SECONDS = 2.0
+_VISIBILITY_SECONDS = 2.0
 """Time in which concurrent writes to an object store become visible, when two jobs start at once."""
+
+_START_TIME = 19
+"""Index of `starttime` after the process's name in /proc/<pid>/stat."""
+_ENDED = ("Z", "X")
+"""States of a process that has ended and is still listed."""
 
 _log = logging.getLogger("groupwright.pipeline")
 
@@ -36,9 +45,11 @@ class LeaseFile:
 
     Attributes:
         job: Name of the job.
-        host: Name of its host.
-        pid: Its process on this host.
+        host: Name of its host, for messages: containers of several hosts can have the same.
+        pid: Its process, in its own PID namespace.
         token: A unique text.
+        pid_namespace: The PID namespace, unique among all hosts since their boot; empty if unknown.
+        started: When the process started, in the kernel's own unit; empty if unknown.
         beat: Number of the last renewal.
         released: Whether the job has ended.
     """
@@ -47,21 +58,20 @@ class LeaseFile:
     host: str
     pid: int
     token: str
+    pid_namespace: str = ""
+    started: str = ""
     beat: int = 0
     released: bool = False
 
     @property
     def is_dead(self) -> bool:
-        """Whether the holder was a process of this host that no longer exists."""
-        if self.host != socket.gethostname():
+        """True if the holder was a process of this PID namespace that no longer exists.
+
+        False if that is unknown: then the lease has to expire.
+        """
+        if not self.pid_namespace or self.pid_namespace != _pid_namespace():
             return False
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
-        return False
+        return self.started != _start_of(self.pid)
 
 
 class Lease:
@@ -82,20 +92,25 @@ class Lease:
         self._thread = Thread(target=self._renew, name="lease", daemon=True)
         self._thread.start()
 
+    @property
+    def is_held(self) -> bool:
+        """True if the job may write: no other job has taken over, and the lease was renewed in time."""
+        return not self._is_lost and time.monotonic() - self._renewed < EXPIRY_SECONDS
+
     def check(self) -> None:
         """Raise if the lease has been lost.
 
         Raises:
             TablesError: Another job has taken over, or the lease could not be renewed in time.
         """
-        if self._is_lost or time.monotonic() - self._renewed >= EXPIRY_SECONDS:
+        if not self.is_held:
             raise TablesError(
                 f"{self._folder.path}: the job has lost its lease, and another one may write the tables. "
                 "Restart it; unfinished batches are repeated"
             )
 
     def release(self) -> None:
-        """Stop to renew the lease, refuse later writes of this job, and let the next one start at once."""
+        """Stop renewing the lease, refuse later writes of this job, and let the next one start at once."""
         self._ended.set()
         self._thread.join()
         was_lost, self._is_lost = self._is_lost, True  # a stuck batch may go on in its thread
@@ -103,7 +118,7 @@ class Lease:
             self._folder.write(_name(self.number), json.dumps(asdict(replace(self._contents, released=True))))
 
     def _renew(self) -> None:
-        while not self._ended.wait(BEAT_SECONDS) and not self._is_lost:
+        while not self._ended.wait(RENEWAL_SECONDS) and not self._is_lost:
             started = time.monotonic()
             try:
                 self._is_lost = _newest(self._folder) != self.number
@@ -126,11 +141,36 @@ def hold_lease(folder: Folder, job: str) -> Iterator[Lease]:
     Raises:
         TablesError: Another job holds the lease.
     """
-    lease = _acquire(folder, LeaseFile(job, socket.gethostname(), os.getpid(), str(uuid4())))
+    lease = _acquire(folder, this_process(job))
     try:
         yield lease
     finally:
         lease.release()
+
+
+def this_process(job: str) -> LeaseFile:
+    """Return the lease's contents for a job of this process."""
+    pid = os.getpid()
+    return LeaseFile(job, socket.gethostname(), pid, str(uuid4()), _pid_namespace(), _start_of(pid))
+
+
+def _pid_namespace() -> str:
+    """Return the id of the kernel's boot and of the PID namespace; empty without Linux's /proc."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def _start_of(pid: int) -> str:
+    """Return when a process started, in clock ticks since the boot; empty if it does not exist any more."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    fields = stat.rpartition(")")[2].split()  # the name before them may have any characters
+    return "" if fields[0] in _ENDED else fields[_START_TIME]
 
 
 def _acquire(folder: Folder, contents: LeaseFile) -> Lease:
@@ -153,7 +193,7 @@ def _create(folder: Folder, number: int, contents: LeaseFile) -> bool:
     if folder.has_atomic_rename:
         return folder.write(_name(number), text, replace=False)
     folder.write(_name(number), text)
-    time.sleep(_SETTLE_SECONDS)
+    time.sleep(_VISIBILITY_SECONDS)
     return folder.read(_name(number)) == text
 
 

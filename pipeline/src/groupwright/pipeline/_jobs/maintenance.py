@@ -23,10 +23,12 @@ def maintain(tables: Tables, settings: Settings, last_date: date) -> None:
     dates = [last_date - timedelta(days=number) for number in range(settings.lookback_days)]
     for table in schemas.BASE_TABLES:
         tables.compact(table, dates)
+    states = last_date - timedelta(days=settings.lookback_days)
+    tables.retain(schemas.GROUP_STATES, _first_kept(tables, schemas.GROUP_STATES, states))
     if settings.retention_days:
         first = datetime.now(UTC).date() - timedelta(days=settings.retention_days)
         for table in schemas.TABLES.values():
-            if table is not schemas.CONSUMER_GROUP_RECORDS:  # a member's newest record can be of any age
+            if table not in (*schemas.MEMBER_RECORDS, schemas.GROUP_STATES):
                 tables.retain(table, _first_kept(tables, table, first))
         _log.info("Dates before %s were deleted", first)
     for table in schemas.TABLES.values():
@@ -34,8 +36,8 @@ def maintain(tables: Tables, settings: Settings, last_date: date) -> None:
 
 
 def _first_kept(tables: Tables, table: schemas.Table, first: date) -> date:
-    """Return the first date to keep: for positions, at most that of the newest snapshot."""
-    if table is not schemas.READ_POSITIONS:
+    """Return the first date to keep: for positions and states, at most that of the newest ones."""
+    if table not in (schemas.READ_POSITIONS, schemas.GROUP_STATES):
         return first
     newest = tables.read(table).agg(F.max(schemas.PARTITION_COLUMN).alias("date")).collect()[0].date
     return min(first, newest or first)

@@ -24,7 +24,7 @@ _OF_OFFSETS_TOPIC = (
     schemas.OFFSET_COMMITS,
     schemas.GROUP_GENERATIONS,
     schemas.GROUP_MEMBERS,
-    schemas.CONSUMER_GROUP_RECORDS,
+    *schemas.MEMBER_RECORDS,
 )
 
 
@@ -66,6 +66,14 @@ class Positions:
             for name, topic in self.topics.items()
         }
         return replace(self, sequence=self.sequence + 1, topics=topics)
+
+    def has_passed(self, ends: Offsets) -> bool:
+        """Return whether a batch with these end offsets, exclusive, is complete."""
+        return self.sequence > 0 and all(
+            topic in self.topics and offset <= self.topics[topic].offsets.get(partition, 0)
+            for topic, by_partition in ends.items()
+            for partition, offset in by_partition.items()
+        )
 
     def offsets(self) -> Offsets:
         """Return the next offset of each partition."""

@@ -76,8 +76,8 @@ class Settings:
         minimum=0,
     )
     retention_days: int = _setting(
-        "Days for which dates of the tables are kept; 0 keeps them forever. `consumer_group_records` is "
-        "always kept.",
+        "Days for which dates of the tables are kept, at least `lookback_days`; 0 keeps them forever. "
+        "`consumer_group_records`, `share_group_records` and `streams_group_records` are always kept.",
         0,
         minimum=0,
     )
@@ -98,10 +98,20 @@ class Settings:
         choices=("fail", "restart"),
     )
     stop_seconds: float = _setting(
-        "Time for a stopping stream (SIGTERM, SIGINT) to finish its current batch, in seconds; an unfinished "
-        "batch is repeated at the next start.",
+        "Time for a stopping stream (SIGTERM, SIGINT) to finish its current batch and derived tables, in "
+        "seconds. What is unfinished is cancelled within a minute, and repeated at the next start.",
         60.0,
         minimum=0,
+    )
+    metrics_address: str = _setting(
+        "Address at which a stream serves its metrics and probes (`/metrics`, `/ready`, `/healthy`), as "
+        "`host:port`; empty to serve none.",
+        "",
+    )
+    stall_seconds: float = _setting(
+        "Time without progress after which `/healthy` fails, in seconds; more than the longest batch takes.",
+        1800.0,
+        minimum=1,
     )
     kafka: Mapping[str, str] = field(
         default_factory=dict,
@@ -130,6 +140,11 @@ class Settings:
             choices = each.metadata["choices"]
             if choices and value not in choices:
                 raise PipelineError(f"{each.name}={value}: it must be {' or '.join(choices)}")
+        if 0 < self.retention_days < self.lookback_days:
+            raise PipelineError(
+                f"retention_days={self.retention_days} is less than lookback_days={self.lookback_days}, so "
+                "derived tables would miss dates that they need: keep more days, or lower lookback_days"
+            )
         if not self.state and self.format == "iceberg":
             raise PipelineError(
                 "state is not set, and Iceberg tables have no folder for it: set state to a folder"

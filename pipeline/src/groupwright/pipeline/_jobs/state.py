@@ -11,23 +11,33 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._tables.protocol import Batch
+from groupwright.pipeline.errors import PipelineError
 
 CHECKPOINT = "checkpoint"
 """Name of Spark's checkpoint in the folder of the state."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """A batch, from start offsets (inclusive) to end offsets (exclusive)."""
+class BatchRange:
+    """A batch and its range, from start offsets (inclusive) to end offsets (exclusive)."""
 
     batch: Batch
     start: Offsets
     end: Offsets
+
+    @classmethod
+    def between(cls, batch: Batch, start: Offsets, end: Offsets) -> Self:
+        """Return a batch with the partitions of `end`; one that has no start is read from offset 0."""
+        first = {
+            topic: {partition: start.get(topic, {}).get(partition, 0) for partition in by_partition}
+            for topic, by_partition in end.items()
+        }
+        return cls(batch, first, end)
 
 
 class State:
@@ -65,14 +75,14 @@ class State:
                 {day: count for day, count in self.stale().items() if derived.get(day) != count}
             )
 
-    def pending(self) -> Pending | None:
+    def pending(self) -> BatchRange | None:
         """Return the batch that may be unfinished: `begin` was called for it, and `finish` was not."""
         found = self._read("pending.json")
         if not found:
             return None
-        return Pending(Batch(**found["batch"]), parse_offsets(found["start"]), parse_offsets(found["end"]))
+        return BatchRange(Batch(**found["batch"]), parse_offsets(found["start"]), parse_offsets(found["end"]))
 
-    def begin(self, pending: Pending) -> None:
+    def begin(self, pending: BatchRange) -> None:
         """Record a batch before any of its rows are added."""
         batch = {"writer": pending.batch.writer, "number": pending.batch.number}
         self._write("pending.json", {"batch": batch, "start": pending.start, "end": pending.end})
@@ -91,6 +101,21 @@ class State:
 
     def _write(self, name: str, value: Mapping[Any, Any]) -> None:
         self._folder.write(name, json.dumps(value))
+
+
+def planned_end(checkpoint: Folder, batch_id: int) -> Offsets:
+    """Return the end offsets of a batch that a streaming query has planned, exclusive.
+
+    Raises:
+        PipelineError: The checkpoint does not have the batch.
+    """
+    offsets = checkpoint / "offsets"
+    text = offsets.read(str(batch_id))
+    if not text:
+        raise PipelineError(
+            f"{offsets.path} has no offsets of batch {batch_id}: was it deleted? Restart the job"
+        )
+    return parse_offsets(json.loads(text.splitlines()[-1]))
 
 
 def parse_offsets(loaded: Mapping[str, Mapping[str, int]]) -> Offsets:

@@ -14,7 +14,7 @@ from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition
 from groupwright.pipeline._jobs.settings import Settings
-from groupwright.pipeline._jobs.state import CHECKPOINT, Pending, parse_offsets
+from groupwright.pipeline._jobs.state import CHECKPOINT, BatchRange, parse_offsets, planned_end
 from groupwright.pipeline._tables import Batch
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline.errors import PipelineError, spark_errors
@@ -60,7 +60,7 @@ def _upgrade_positions(
     context.ingest.record_positions(Positions(1, id_, known), Batch(f"upgrade-{uuid4()}", 0))
 
 
-def unfinished_batch(checkpoint: Folder, start: Offsets) -> Pending | None:
+def unfinished_batch(checkpoint: Folder, start: Offsets) -> BatchRange | None:
     """Return the batch that Spark's checkpoint has begun and not committed.
 
     Args:
@@ -71,10 +71,5 @@ def unfinished_batch(checkpoint: Folder, start: Offsets) -> Pending | None:
     begun = [int(name) for name in (checkpoint / "offsets").names() if name.isdigit()]
     if metadata is None or not begun or str(max(begun)) in (checkpoint / "commits").names():
         return None
-    text = (checkpoint / "offsets").read(str(max(begun))) or ""
-    end = parse_offsets(json.loads(text.splitlines()[-1]))
-    first = {
-        topic: {partition: start.get(topic, {}).get(partition, 0) for partition in by_partition}
-        for topic, by_partition in end.items()
-    }
-    return Pending(Batch(f"stream-{json.loads(metadata)['id']}", max(begun)), first, end)
+    batch = Batch(f"stream-{json.loads(metadata)['id']}", max(begun))
+    return BatchRange.between(batch, start, planned_end(checkpoint, batch.number))

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from groupwright.pipeline._report.drawing import exact_seconds, legible, seconds, short
-from groupwright.pipeline._report.facts import Loss, Rebalance
+from groupwright.pipeline._report.group_facts import Loss, Rebalance
 
-_NAMED = 3
-_NAME = 32
+_MAX_NAMES = 3
+"""Members that a sentence names; of more, it has the number."""
+_NAME_LENGTH = 32
 _CAUSES = {
     "subscription": "a member changed its subscription",
     "metadata": "a subscribed topic got more partitions",
@@ -18,8 +19,9 @@ _CAUSES = {
 
 
 def chain(rebalance: Rebalance) -> list[str]:
-    """Return the chain: what happened, what it moved, how long it took, and what it cost."""
-    return [_cause(rebalance), _moves(rebalance), _time(rebalance), *_aftermath(rebalance)]
+    """Return the links of the chain: the cause, the moves, the duration, and the consequences."""
+    moves = [_moves(rebalance)] if rebalance.has_moves else []
+    return [_cause(rebalance), *moves, _time(rebalance), *_consequences(rebalance)]
 
 
 def _cause(rebalance: Rebalance) -> str:
@@ -34,7 +36,7 @@ def _cause(rebalance: Rebalance) -> str:
 
 
 def _left(rebalance: Rebalance) -> str:
-    """Tell why members left, as far as their own events tell it."""
+    """Return why members left, as their own events report it."""
     losses = {loss.client: loss for loss in reversed(rebalance.losses)}  # each client's first one
     removed = [id_ for id_ in rebalance.left if rebalance.clients.get(id_) in losses]
     others = [id_ for id_ in rebalance.left if id_ not in removed]
@@ -52,7 +54,7 @@ def _left(rebalance: Rebalance) -> str:
 
 
 def _removed(rebalance: Rebalance, member: str, loss: Loss) -> str:
-    """Tell why a member was removed.
+    """Return why a member was removed.
 
     A member that exceeds max.poll.interval.ms leaves when that time has passed since its last poll, and
     reports the loss when it polls again.
@@ -90,7 +92,7 @@ def _time(rebalance: Rebalance) -> str:
     return f"{seconds(rebalance.duration)} until every member had its partitions{rounds}"
 
 
-def _aftermath(rebalance: Rebalance) -> Iterator[str]:
+def _consequences(rebalance: Rebalance) -> Iterator[str]:
     if rebalance.reprocessed:
         yield f"{rebalance.reprocessed:,} message{'' if rebalance.reprocessed == 1 else 's'} processed again"
     if rebalance.error:
@@ -100,11 +102,11 @@ def _aftermath(rebalance: Rebalance) -> Iterator[str]:
 def _names(rebalance: Rebalance, members: Sequence[str], what: str) -> str:
     if not members:
         return f"unknown {what}"
-    if len(members) > _NAMED:
+    if len(members) > _MAX_NAMES:
         return f"{len(members):,} {what} ({_name(rebalance, members[0])}, …)"
     names = [_name(rebalance, member) for member in members]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _name(rebalance: Rebalance, member: str) -> str:
-    return short(legible(rebalance.clients.get(member) or member), _NAME)
+    return short(legible(rebalance.clients.get(member) or member), _NAME_LENGTH)

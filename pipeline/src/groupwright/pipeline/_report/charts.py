@@ -18,22 +18,14 @@ from groupwright.pipeline._report.drawing import (
     spaced_labels,
     time_ticks,
 )
-from groupwright.pipeline._report.facts import (
-    PHASES,
-    Alternative,
-    Churn,
-    Lag,
-    LagSeries,
-    Limits,
-    MemberEvent,
-    Ownership,
-    Rebalance,
-    Timeline,
-)
+from groupwright.pipeline._report.facts import Alternative, Churn, Lag, LagSeries, Limits
+from groupwright.pipeline._report.group_facts import PHASES, MemberEvent, Ownership, Rebalance, Timeline
 
 _LABELS = 190.0
-_NAME = 22
+"""Width of the labels on the left of a chart."""
+_NAME_LENGTH = 22
 _FEW_SAMPLES = 24
+"""Up to this number of samples, each is also drawn as a point."""
 LAG_WIDTH = 508.0
 """Width of a lag chart, of which two are side by side."""
 
@@ -47,15 +39,16 @@ def draw_timeline(timeline: Timeline, limits: Limits) -> Drawing:
     foot = head + step * max(1, len(shown))
     drawing = Drawing(foot + 26, f"Timeline of rebalances of {timeline.group}")
     panel = (WIDTH - _LABELS) / max(len(rebalances), 4)
-    scale = max((_ends(events) for r in rebalances if (events := r.events)), default=0.0)
+    scale = max((_duration(events) for r in rebalances if (events := r.events)), default=0.0)
     for place, (_, name) in enumerate(shown):
         drawing.texts.append(
-            Text(_LABELS - 12, head + step * place + 14, short(name, _NAME), "name", "end", name)
+            Text(_LABELS - 12, head + step * place + 14, short(name, _NAME_LENGTH), "name", "end", name)
         )
     for number, rebalance in enumerate(rebalances):
         left, width = _LABELS + panel * number, panel - 14
         took = "duration unknown" if rebalance.duration is None else seconds(rebalance.duration)
         moved = "moves unknown" if rebalance.moved is None else f"{rebalance.moved:,} moved"
+        moved = moved if rebalance.has_moves else ""
         drawing.texts += [
             Text(left, 12, f"{day(rebalance.completed)} {rebalance.completed:%H:%M:%S}", "label"),
             Text(left, 30, took, "label" if rebalance.duration is None else "strong"),
@@ -99,11 +92,13 @@ def _with_unique_names(members: Sequence[tuple[str, str]]) -> list[tuple[str, st
     """Return ids and names. Equal names, as after a restart, get the end of the member id appended."""
     times = Counter(name for _, name in members)
     return [
-        (id_, f"{short(name, _NAME - 6)} ·{id_[-4:]}" if times[name] > 1 else name) for id_, name in members
+        (id_, f"{short(name, _NAME_LENGTH - 6)} ·{id_[-4:]}" if times[name] > 1 else name)
+        for id_, name in members
     ]
 
 
-def _ends(events: Sequence[MemberEvent]) -> float:
+def _duration(events: Sequence[MemberEvent]) -> float:
+    """Return the seconds from the start of the first event to the end of the last."""
     begin = min(event.start for event in events)
     return max((event.start - begin).total_seconds() + sum(event.phases.values()) for event in events)
 
@@ -131,29 +126,36 @@ def _segments(
     return segments
 
 
-def draw_ownership(ownership: Ownership) -> Drawing:
-    """Draw one cell per member and generation, shaded by the number of partitions."""
+def draw_ownership(ownership: Ownership, unit: str = "partition") -> Drawing:
+    """Draw one cell per member and generation, shaded by the number of partitions, or of another unit."""
     generations = len(ownership.generations)
     step, cell = 20.0, (WIDTH - _LABELS) / max(generations, 12)
     height = step * len(ownership.members)
-    drawing = Drawing(height + 24, f"Partitions owned by the members of {ownership.group}, over generations")
+    drawing = Drawing(height + 24, f"{unit.capitalize()}s of {ownership.group}'s members, over generations")
     most = max((n for row in ownership.counts for n in row if n is not None), default=0) or 1
     members = _with_unique_names(ownership.members)
     for place, ((member, name), row) in enumerate(zip(members, ownership.counts, strict=True)):
         drawing.texts.append(
-            Text(_LABELS - 12, step * place + 14, short(name, _NAME), "name", "end", f"{name} ({member})")
+            Text(
+                _LABELS - 12,
+                step * place + 14,
+                short(name, _NAME_LENGTH),
+                "name",
+                "end",
+                f"{name} ({member})",
+            )
         )
         for number, owned in enumerate(row):
             if owned is None:
                 continue
             generation, time = ownership.generations[number]
-            title = f"{name}: {owned} partitions in generation {generation}, {day(time)} {time:%H:%M}"
+            title = f"{name}: {owned} {unit}s in generation {generation}, {day(time)} {time:%H:%M}"
             x, width = _LABELS + cell * number, max(cell - 1.5, 1)
             drawing.rects.append(
                 Rect(x, step * place + 2, width, step - 4, "cell", title, 0.10 + 0.90 * owned / most)
             )
             if cell >= 22:  # noqa: PLR2004 - wide enough for two digits
-                css_class = "value deep" if owned / most > 0.55 else "value"  # noqa: PLR2004 - where dark ink is lost
+                css_class = "value deep" if owned / most > 0.55 else "value"  # noqa: PLR2004 - dark text is illegible
                 drawing.texts.append(Text(x + width / 2, step * place + 14, str(owned), css_class, "middle"))
     labels = [
         (_LABELS + cell * (number + 0.5), f"{generation} · {day(time)} {time:%H:%M}")
@@ -221,7 +223,9 @@ def draw_churn(churn: Churn, deploy: datetime | None = None) -> Drawing:
     drawing = Drawing(height + 24, "Rebalances over time, by group")
     most = max((n for row in churn.rows.values() for n in row), default=0) or 1
     for place, (group, row) in enumerate(churn.rows.items()):
-        drawing.texts.append(Text(_LABELS - 12, step * place + 15, short(group, _NAME), "name", "end", group))
+        drawing.texts.append(
+            Text(_LABELS - 12, step * place + 15, short(group, _NAME_LENGTH), "name", "end", group)
+        )
         drawing.rects.append(Rect(_LABELS, step * place + 2, cell * intervals, step - 4, "track"))
         for number, times in enumerate(row):
             if not times:
@@ -245,7 +249,7 @@ def draw_churn(churn: Churn, deploy: datetime | None = None) -> Drawing:
 
 
 def draw_alternatives(alternatives: Sequence[Alternative]) -> Drawing:
-    """Draw two bars per assignor: what stopped, and what moved, with the moves needed inside."""
+    """Draw two bars per assignor: the stopped partitions, and the moved ones with the necessary moves."""
     step, right, half = 46.0, 104.0, (WIDTH - _LABELS) / 2
     head = 22.0
     drawing = Drawing(head + step * len(alternatives), "Cost of the rebalances, by assignor")
@@ -280,7 +284,7 @@ def draw_alternatives(alternatives: Sequence[Alternative]) -> Drawing:
             Text(
                 _LABELS - 12,
                 head + step * place + 25,
-                short(one.assignor, _NAME + 2),
+                short(one.assignor, _NAME_LENGTH + 2),
                 "name",
                 "end",
                 one.assignor,

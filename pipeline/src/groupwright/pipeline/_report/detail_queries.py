@@ -9,15 +9,17 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 from pyspark.sql.window import Window
 
 from groupwright.pipeline._report.columns import micros, time_of
-from groupwright.pipeline._report.facts import (
+from groupwright.pipeline._report.facts import Limits
+from groupwright.pipeline._report.group_facts import (
     Detail,
-    Limits,
     Loss,
     MemberEvent,
     Ownership,
     Rebalance,
     Timeline,
+    has_moves,
 )
+from groupwright.pipeline._report.rebalance_events import with_epoch_members
 
 _UNKNOWN = "(unknown)"
 
@@ -29,7 +31,7 @@ def query_details(
 
     Args:
         tables: Tables by name; all are optional.
-        events: The result of `rebalance_events`.
+        events: The result of `with_epochs`.
         groups: The groups.
         limits: Limits of the page's size.
     """
@@ -46,7 +48,7 @@ def query_details(
         .collect()
     ):
         by_group[row["group_id"]].append(row)
-    members = tables.get("group_members")
+    members = with_epoch_members(tables)
     known = _Members(members, by_group)
     reported = _Reported(tables.get("client_events"), by_group, limits)
     ownership = _ownership(members, list(by_group), limits)
@@ -59,6 +61,7 @@ def query_details(
             ),
             ownership.get(group),
             by_group[group][-1]["members_after"],
+            by_group[group][-1]["group_type"],
         )
         for group in groups
         if group in by_group
@@ -82,10 +85,11 @@ def _rebalance(row: Any, known: "_Members", reported: "_Reported") -> Rebalance:
         left,
         {id_: known.clients[group, id_] for id_ in (*joined, *left) if (group, id_) in known.clients},
         {id_: known.timeouts[group, id_] for id_ in left if (group, id_) in known.timeouts},
-        [loss for loss in reported.losses[group] if 0 <= _distance(loss, row) <= _MAX_LOSS_DELAY],
+        [loss for loss in reported.losses[group] if 0 <= _loss_delay(loss, row) <= _MAX_LOSS_DELAY],
         group in reported.groups,
         [event for number in _generations(row) for event in reported.events.get((group, number), ())],
         row["error"],
+        has_moves(row["group_type"]),
     )
 
 
@@ -98,7 +102,8 @@ _MAX_LOSS_DELAY = 3600.0
 """Maximum time in seconds until a removed member reports its loss."""
 
 
-def _distance(loss: Loss, row: Any) -> float:
+def _loss_delay(loss: Loss, row: Any) -> float:
+    """Return the seconds from the start of a rebalance to the report of a loss."""
     began = row["start"] if row["start"] is not None else row["at"]
     return (loss.reported - time_of(began)).total_seconds()
 
@@ -159,11 +164,16 @@ class _Reported:
             row["at"] if row["start"] is None else row["start"] for rows in by_group.values() for row in rows
         )
         is_loss = (F.col("outcome") == "lost") & (micros("ended_at") >= earliest)
+        newest = Window.partitionBy("group_id", is_loss).orderBy(F.desc("ended_at"), "id")
         of_groups = events.where(F.col("group_id").isin(list(by_group))).dropDuplicates(["id"])
         first = Window.partitionBy("group_id", "generation").orderBy("started_at", "member_id", "id")
         rows = (
             of_groups.withColumn("rank", F.row_number().over(first))
-            .where((is_shown & (F.col("rank") <= 4 * limits.lanes)) | is_loss)
+            .withColumn("age", F.row_number().over(newest))
+            .where(
+                (is_shown & (F.col("rank") <= 4 * limits.lanes))
+                | (is_loss & (F.col("age") <= limits.rebalances * limits.lanes))
+            )
             .withColumn("start", micros("started_at"))
             .withColumn("end", micros("ended_at"))
             .orderBy("end", "id")
@@ -228,10 +238,10 @@ def _ownership(members: DataFrame | None, groups: Sequence[str], limits: Limits)
     by_group: dict[str, list[Any]] = defaultdict(list)
     for row in rows:
         by_group[row["group_id"]].append(row)
-    return {group: _map(group, of_group, limits) for group, of_group in by_group.items()}
+    return {group: _ownership_map(group, of_group, limits) for group, of_group in by_group.items()}
 
 
-def _map(group: str, rows: Sequence[Any], limits: Limits) -> Ownership:
+def _ownership_map(group: str, rows: Sequence[Any], limits: Limits) -> Ownership:
     times = {row["generation"]: row["at"] for row in rows}
     numbers = sorted(times, key=lambda number: (times[number], number))
     place = {number: index for index, number in enumerate(numbers)}

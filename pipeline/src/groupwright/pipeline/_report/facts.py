@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-PHASES = ("revoke", "join", "sync", "join_and_sync", "assign")
-"""The phases of a rebalance as events name them, in order."""
+from groupwright.pipeline._report.group_facts import Detail, has_moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,48 +32,78 @@ class Limits:
     points: int = 96
 
 
+def avoidable_moves(moved: int | None, fewest: int | None) -> int | None:
+    """Return the moves beyond the minimum."""
+    return None if moved is None or fewest is None else max(0, moved - fewest)
+
+
 @dataclass(frozen=True, slots=True)
 class IndexRow:
     """A group in the index.
 
     Attributes:
         group: The group.
-        kind: `classic` or `consumer`.
+        group_type: `classic`, `consumer`, `share` or `streams`; None if unknown.
         protocol: Its last assignor.
         members: Members after its last rebalance.
-        is_deleted: Whether its last record deletes it.
-        rebalances: Number of rebalances, without handovers.
+        end: Its end, if its last record is a tombstone.
+        rebalances: Number of rebalances, without handovers; of a share or streams group, of its epochs.
         handovers: Number of handovers.
-        moved: Partitions moved.
-        fewest: The minimum of moves for optimally balanced assignments.
+        moved: Partitions moved, in rebalances with known moves.
+        fewest: The minimum of moves for optimally balanced assignments, in these rebalances.
         seconds: Total duration of the rebalances.
         longest: Duration of the longest one, with its handovers.
         reprocessed: Messages by which committed offsets went back.
         triggers: Number of rebalances by trigger, the most frequent first.
-        last: Completion of the last rebalance.
+        last: Completion of the last rebalance; None without any.
         lag: Messages of lag at the last sample.
     """
 
     group: str
-    kind: str | None
+    group_type: str | None
     protocol: str | None
     members: int | None
-    is_deleted: bool
+    end: "GroupEnd | None"
     rebalances: int
     handovers: int
-    moved: int
-    fewest: int
+    moved: int | None
+    fewest: int | None
     seconds: float | None
     longest: float | None
-    reprocessed: int
+    reprocessed: int | None
     triggers: Mapping[str, int]
-    last: datetime
+    last: datetime | None
     lag: int | None
 
     @property
-    def avoidable(self) -> int:
+    def avoidable(self) -> int | None:
         """Avoidable moves."""
-        return max(0, self.moved - self.fewest)
+        return avoidable_moves(self.moved, self.fewest)
+
+    @property
+    def has_moves(self) -> bool:
+        """True if its partitions have owners."""
+        return has_moves(self.group_type)
+
+    @property
+    def state(self) -> str:
+        """The state as text. Expiry and deletion leave the same tombstones; share groups do not expire."""
+        if self.end is None:
+            return "empty" if self.members == 0 else ""
+        return "deleted" if self.group_type == "share" else "deleted or expired"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEnd:
+    """End of a group: its tombstone.
+
+    Attributes:
+        time: When it was written.
+        idle: Time since the group's record before it; None if that is not in the range.
+    """
+
+    time: datetime
+    idle: timedelta | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +114,9 @@ class Totals:
         rebalances: Number of rebalances, without handovers.
         handovers: Number of handovers.
         groups: Number of groups.
-        moved: Partitions moved.
-        fewest: The minimum of moves for optimally balanced assignments.
+        moved: Partitions moved, in rebalances with known moves; None if there are none.
+        fewest: The minimum of moves for optimally balanced assignments, in these rebalances.
+        counted: Number of rebalances with known moves.
         seconds: Total duration, of rebalances with a known duration; None if there are none.
         longest: The longest of these durations.
         timed: Number of rebalances with a known duration.
@@ -98,14 +128,20 @@ class Totals:
     rebalances: int
     handovers: int
     groups: int
-    moved: int
-    fewest: int
+    moved: int | None
+    fewest: int | None
+    counted: int
     seconds: float | None
     longest: float | None
     timed: int
-    reprocessed: int
+    reprocessed: int | None
     since: datetime
     until: datetime
+
+    @property
+    def avoidable(self) -> int | None:
+        """Avoidable moves."""
+        return avoidable_moves(self.moved, self.fewest)
 
     @property
     def hours(self) -> float:
@@ -115,11 +151,11 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """Rebalances and moves of a group in two ranges."""
+    """Rebalances, moves and seconds of a group: a value for each of two ranges."""
 
     group: str
     rebalances: tuple[int, int]
-    moved: tuple[int, int]
+    moved: tuple[int | None, int | None]
     seconds: tuple[float | None, float | None]
 
 
@@ -140,117 +176,6 @@ class Comparison:
     peak_lag: tuple[int | None, int | None]
     groups: Sequence[GroupChange]
     deploy: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MemberEvent:
-    """A member's event of a rebalance.
-
-    Attributes:
-        member: The member id.
-        client: The member's `client.id`.
-        start: Start of the rebalance.
-        phases: Seconds by phase.
-        outcome: `completed`, `lost` or `failed`.
-        error: The error, if the rebalance failed.
-    """
-
-    member: str
-    client: str
-    start: datetime
-    phases: Mapping[str, float]
-    outcome: str
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A member's report that its partitions were lost: it had been removed from the group.
-
-    Attributes:
-        client: Its `client.id`.
-        reported: When it noticed.
-        reason: The reason as the member knows it.
-    """
-
-    client: str
-    reported: datetime
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Rebalance:
-    """A rebalance of a group, with its handovers.
-
-    Attributes:
-        generation: The generation.
-        completed: When the generation was written.
-        started: When it began.
-        trigger: The reason, as in the table `rebalances`.
-        duration: Seconds, with handovers.
-        moved: Partitions moved.
-        fewest: The minimum of moves needed.
-        handovers: Number of handovers.
-        reprocessed: Messages processed again.
-        joined: Members that joined.
-        left: Members that left.
-        clients: `client.id` of these members, by member id.
-        timeouts: `session.timeout.ms` and `max.poll.interval.ms` of the members that left, in seconds, by id.
-        losses: Reports of members that had been removed.
-        has_events: Whether members of the group report events at all.
-        events: The members' events.
-        error: The first error among them.
-    """
-
-    generation: int
-    completed: datetime
-    started: datetime | None
-    trigger: str
-    duration: float | None
-    moved: int | None
-    fewest: int | None
-    handovers: int
-    reprocessed: int
-    joined: Sequence[str]
-    left: Sequence[str]
-    clients: Mapping[str, str]
-    timeouts: Mapping[str, tuple[float | None, float | None]]
-    losses: Sequence[Loss]
-    has_events: bool
-    events: Sequence[MemberEvent]
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """A group's last rebalances, in order."""
-
-    group: str
-    total: int
-    rebalances: Sequence[Rebalance]
-
-
-@dataclass(frozen=True, slots=True)
-class Ownership:
-    """Partitions of each member in a group's last generations.
-
-    Attributes:
-        group: The group.
-        generations: Numbers and times of the generations shown, in order.
-        total: Number of all generations.
-        members: Member ids and names, in the order in which they joined.
-        counts: Number of partitions by member and generation; None if the member was not in the generation.
-        last: Number of partitions of all members of the last generation, ascending.
-        left_out: Number of members that are not shown.
-    """
-
-    group: str
-    generations: Sequence[tuple[int, datetime]]
-    total: int
-    members: Sequence[tuple[str, str]]
-    counts: Sequence[Sequence[int | None]]
-    last: Sequence[int]
-    left_out: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +256,19 @@ class Churn:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """All groups' history as replayed with an assignor, or as recorded; `numbers` are totals by column."""
+    """All groups' history as replayed with an assignor, or as recorded.
+
+    Attributes:
+        assignor: The assignor's name; `actual` for the recorded history.
+        actual: Whether it is the recorded history.
+        numbers: Totals by column of the table `what_if`, and the number of `errors`.
+        imbalance_mean: Mean imbalance over time.
+        imbalance_max: The largest imbalance.
+        peak_load: Mean over time of the largest load of a member over the mean load.
+        topic_spread: Mean of the column `topic_spread`.
+        far: Mean of the column `far`: partitions whose owner is in a rack without a replica.
+        error: An error, if the assignor failed.
+    """
 
     assignor: str
     actual: bool
@@ -383,27 +320,17 @@ class DeployStudy:
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
-    """The section of one group.
-
-    Attributes:
-        timeline: Its last rebalances.
-        ownership: Partitions by member; None if its members are unknown.
-        members: Members after its last rebalance; None if unknown.
-    """
-
-    timeline: Timeline
-    ownership: Ownership | None
-    members: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
-    """All data of the page; sections without data are None or empty."""
+    """All data of the page; sections without data are None or empty.
+
+    `groups` is the number of all groups, and `absent` are the groups asked for that have no rebalances.
+    """
 
     totals: Totals | None = None
     index: Sequence[IndexRow] = ()
+    groups: int = 0
     details: Sequence[Detail] = ()
+    absent: Sequence[str] = ()
     lag: Lag | None = None
     churn: Churn | None = None
     alternatives: Sequence[Alternative] = ()

@@ -1,37 +1,36 @@
 """Titles of the report's sections, which state each section's main result, and reasons for empty sections."""
 
 from groupwright.pipeline._report.drawing import count, legible, seconds
-from groupwright.pipeline._report.facts import (
-    Churn,
-    Comparison,
-    DeployStudy,
-    Detail,
-    Facts,
-    Lag,
-    LagSeries,
-    Timeline,
-    Totals,
-)
+from groupwright.pipeline._report.facts import Churn, Comparison, DeployStudy, Facts, Lag, LagSeries, Totals
+from groupwright.pipeline._report.group_facts import Detail, Timeline, has_moves
 from groupwright.pipeline._what_if.summary import sentence
 
-_EVEN = 1
+_BALANCED = 1
+"""Largest imbalance of an assignment that is called balanced."""
 
 
 def summary(totals: Totals) -> str:
     """Return the page's title: totals over all rebalances."""
     number = _plural(totals.rebalances, "rebalance")
+    if totals.moved is None or totals.avoidable is None:
+        return f"{number} moved {'an unknown number of' if totals.rebalances else 'no'} partitions"
     if totals.moved == 0:
         return f"{number} moved no partitions"
-    share = max(0, totals.moved - totals.fewest) / totals.moved
+    share = totals.avoidable / totals.moved
     return f"{number} moved {_plural(totals.moved, 'partition')}; {share:.0%} of the moves were avoidable"
 
 
 def index(facts: Facts) -> str:
     """Return the group with the most avoidable moves, and its share."""
     first = facts.index[0]
-    avoidable = sum(one.avoidable for one in facts.index)
+    if not any(one.has_moves for one in facts.index):
+        return _plural(len(facts.index), "share or streams group")
+    known = [one.avoidable for one in facts.index if one.avoidable is not None]
+    avoidable = sum(known)
     name = _name(first.group)
-    if not avoidable:
+    if not known:
+        return "The number of avoidable moves is unknown"
+    if first.avoidable is None or not avoidable:
         return "No group moved more partitions than necessary"
     if len(facts.index) == 1:
         return f"{name} made {_plural(first.avoidable, 'avoidable move')}"
@@ -97,12 +96,14 @@ def ownership(detail: Detail) -> str:
     fewest, most = found.last[0], found.last[-1]
     if detail.members == 0:
         last = _plural(len(found.last), "member")
-        return f"No members now; the last {last} had {_range(fewest, most)} partitions"
+        return f"No members now; the last {last} had {_range(fewest, most)} {detail.unit}s"
     if len(found.last) == 1:
-        return f"A single member, with {_plural(most, 'partition')}"
-    if most - fewest <= _EVEN:
-        return f"Balanced: {len(found.last)} members with {_range(fewest, most)} partitions each"
-    return f"Unbalanced: members have between {fewest} and {most} partitions"
+        return f"A single member, with {_plural(most, detail.unit)}"
+    if detail.group_type == "share":
+        return f"{len(found.last)} members share partitions, {_range(fewest, most)} each"
+    if most - fewest <= _BALANCED:
+        return f"Balanced: {len(found.last)} members with {_range(fewest, most)} {detail.unit}s each"
+    return f"Unbalanced: members have between {fewest} and {most} {detail.unit}s"
 
 
 def lag(found: Lag) -> str:
@@ -120,7 +121,7 @@ def lag_of(series: LagSeries) -> str:
 
 
 def _age(series: LagSeries, separator: str) -> str:
-    """Return the age of the oldest message; a lag whose age is unknown is no lag of 0 s."""
+    """Return the age of the oldest uncommitted message; an unknown age is stated, and not shown as 0 s."""
     if not series.peak:
         return ""
     if series.seconds is None:
@@ -144,8 +145,8 @@ def alternatives(facts: Facts) -> str:
     if not others:
         return "No assignor has a result for the whole history"
     best = others[0]
-    said = sentence(_name(best.assignor), "these", best.numbers)
-    return said[0].upper() + said[1:]
+    text = sentence(_name(best.assignor), "these", best.numbers)
+    return text[0].upper() + text[1:]
 
 
 def reasons(facts: Facts, given: frozenset[str]) -> dict[str, str]:
@@ -189,10 +190,12 @@ def reasons(facts: Facts, given: frozenset[str]) -> dict[str, str]:
     return {section: reason for section, reason in found.items() if reason}
 
 
-def phases(found: Timeline, given: frozenset[str]) -> str:
+def phases(detail: Detail, given: frozenset[str]) -> str:
     """Return why the phases of these rebalances are unknown; empty if they are known."""
-    if any(one.events for one in found.rebalances):
+    if any(one.events for one in detail.timeline.rebalances):
         return ""
+    if not has_moves(detail.group_type):
+        return f"Members of {detail.group_type} groups report no phases."
     why = (
         "there are no client events for these rebalances"
         if "client_events" in given

@@ -13,7 +13,8 @@ from markupsafe import Markup
 from groupwright.pipeline._report import charts, findings
 from groupwright.pipeline._report.causes import chain
 from groupwright.pipeline._report.drawing import count, day, legible, seconds, short
-from groupwright.pipeline._report.facts import PHASES, Facts, Limits
+from groupwright.pipeline._report.facts import Facts, Limits
+from groupwright.pipeline._report.group_facts import PHASES
 from groupwright.pipeline._what_if.cost import ASSUMPTIONS
 
 _Value = TypeVar("_Value")

@@ -1,6 +1,5 @@
 """Queries for the page's data. Every query aggregates on Spark before it collects rows."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil
 
@@ -21,9 +20,10 @@ from groupwright.pipeline._report.facts import (
     Limits,
     Totals,
 )
+from groupwright.pipeline._report.index_queries import query_index, sums
 from groupwright.pipeline._report.lag_queries import peak_lag, query_lag
 from groupwright.pipeline._report.ranges import Compared, TimeRange
-from groupwright.pipeline._report.rebalance_events import rebalance_events
+from groupwright.pipeline._report.rebalance_events import rebalance_events, with_epochs
 from groupwright.pipeline._what_if.replay import ACTUAL
 from groupwright.pipeline._what_if.summary import cost, total
 
@@ -68,17 +68,23 @@ def query_facts(
     events = None if rebalances is None else rebalance_events(rebalances).persist()
     totals = None if events is None else _totals(events, shown)
     index: list[IndexRow] = []
+    groups_in_all = 0
     details, churn = [], None
-    if events is not None and totals is not None:
-        index = _index(tables, events, limits)
+    if events is not None:
+        all_events = with_epochs(events, tables)
+        index, groups_in_all = query_index(tables, all_events, limits)
         busiest = sorted(index, key=lambda one: (-one.rebalances, one.group))[: limits.details]
-        details = query_details(tables, events, groups or [one.group for one in busiest], limits)
+        wanted = groups or [one.group for one in busiest if one.rebalances]
+        details = query_details(tables, all_events, wanted, limits)
+    if events is not None and totals is not None:
         churn = _churn(events, tables.get("churn"), totals, limits)
     sections = [detail.timeline.group for detail in details]
     facts = Facts(
         totals,
         index,
+        groups_in_all,
         details,
+        [group for group in groups if group not in sections],
         query_lag(tables.get("lag"), sections, limits),
         churn,
         _alternatives(tables.get("what_if")),
@@ -90,24 +96,11 @@ def query_facts(
     return facts
 
 
-def _sums() -> list[Column]:
-    return [
-        F.count("*").alias("rebalances"),
-        F.sum("handovers").alias("handovers"),
-        F.coalesce(F.sum("moved"), F.lit(0)).alias("moved"),
-        F.coalesce(F.sum("fewest_moves"), F.lit(0)).alias("fewest"),
-        F.sum("duration_seconds").alias("seconds"),
-        F.max("duration_seconds").alias("longest"),
-        F.count("duration_seconds").alias("timed"),
-        F.coalesce(F.sum("messages_reprocessed"), F.lit(0)).alias("reprocessed"),
-    ]
-
-
 def _totals(events: DataFrame, shown: TimeRange) -> Totals | None:
     """Return the totals; None without rebalances, unless the range has both ends."""
     row = only_row(
         events.agg(
-            *_sums(),
+            *sums(),
             F.count_distinct("group_id").alias("groups"),
             micros(F.min("completed")).alias("since"),
             micros(F.max("completed")).alias("until"),
@@ -124,6 +117,7 @@ def _totals(events: DataFrame, shown: TimeRange) -> Totals | None:
         row["groups"],
         row["moved"],
         row["fewest"],
+        row["counted"],
         row["seconds"],
         row["longest"],
         row["timed"],
@@ -131,74 +125,6 @@ def _totals(events: DataFrame, shown: TimeRange) -> Totals | None:
         since,
         until,
     )
-
-
-def _index(tables: Mapping[str, DataFrame], events: DataFrame, limits: Limits) -> list[IndexRow]:
-    """Return the groups, those with the most avoidable moves first."""
-    last = F.struct("completed", "generation")
-    shown = (
-        events.groupBy("group_id")
-        .agg(
-            *_sums(),
-            F.max_by("group_type", last).alias("kind"),
-            F.max_by("protocol", last).alias("protocol"),
-            F.max_by("members_after", last).alias("members"),
-            micros(F.max("completed")).alias("last"),
-        )
-        .orderBy(F.desc(F.col("moved") - F.col("fewest")), F.desc("rebalances"), "group_id")
-        .limit(limits.index)
-    )
-    rows = shown.collect()
-
-    def of_shown(table: DataFrame) -> DataFrame:
-        return table.join(F.broadcast(shown.select("group_id")), "group_id", "left_semi")
-
-    triggers: dict[str, dict[str, int]] = defaultdict(dict)
-    for row in (
-        of_shown(events)
-        .groupBy("group_id", F.coalesce("trigger", F.lit("unknown")).alias("trigger"))
-        .agg(F.count("*").alias("times"))
-        .orderBy(F.desc("times"), "trigger")
-        .collect()
-    ):
-        triggers[row["group_id"]][row["trigger"]] = row["times"]
-    lag = _last_lag(of_shown(tables["lag"])) if "lag" in tables else {}
-    has_generations = "group_generations" in tables
-    deleted = _deleted(of_shown(tables["group_generations"])) if has_generations else set()
-    return [
-        IndexRow(
-            row["group_id"],
-            row["kind"],
-            row["protocol"],
-            row["members"],
-            row["group_id"] in deleted,
-            row["rebalances"],
-            row["handovers"] or 0,
-            row["moved"],
-            row["fewest"],
-            row["seconds"],
-            row["longest"],
-            row["reprocessed"],
-            triggers[row["group_id"]],
-            time_of(row["last"]),
-            lag.get(row["group_id"]),
-        )
-        for row in rows
-    ]
-
-
-def _last_lag(lag: DataFrame) -> dict[str, int]:
-    """Return the lag of each group at its last sample."""
-    by_time = lag.groupBy("group_id", "time").agg(F.sum("lag_messages").alias("messages"))
-    rows = by_time.groupBy("group_id").agg(F.max_by("messages", "time").alias("messages")).collect()
-    return {row["group_id"]: row["messages"] for row in rows}
-
-
-def _deleted(generations: DataFrame) -> set[str]:
-    """Return the groups whose last record deletes them."""
-    is_deleted = F.max_by("tombstone", F.struct("log_time", "log_offset")).alias("deleted")
-    rows = generations.groupBy("group_id").agg(is_deleted).where("deleted").select("group_id").collect()
-    return {row["group_id"] for row in rows}
 
 
 def _churn(events: DataFrame, churn: DataFrame | None, totals: Totals, limits: Limits) -> Churn | None:
@@ -300,7 +226,7 @@ def _comparison(
         events = rebalance_events(restricted["rebalances"])
         totals.append(_totals(events, each))
         lags.append(peak_lag(restricted.get("lag")))
-        of_groups.append({row["group_id"]: row for row in events.groupBy("group_id").agg(*_sums()).collect()})
+        of_groups.append({row["group_id"]: row for row in events.groupBy("group_id").agg(*sums()).collect()})
     before, after = totals
     if before is None or after is None:
         return None
@@ -308,10 +234,10 @@ def _comparison(
 
     def change(group: str) -> GroupChange:
         rows = [side.get(group) for side in of_groups]
-        counts, moved = (
-            tuple(0 if row is None else row[name] for row in rows) for name in ("rebalances", "moved")
+        counts, moved, lengths = (
+            tuple(0 if row is None else row[name] for row in rows)
+            for name in ("rebalances", "moved", "seconds")
         )
-        lengths = [0.0 if row is None else row["seconds"] for row in rows]
         return GroupChange(group, (counts[0], counts[1]), (moved[0], moved[1]), (lengths[0], lengths[1]))
 
     hours = [max(each.hours, 1e-9) for each in (before, after)]

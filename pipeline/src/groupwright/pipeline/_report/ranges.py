@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 
 _TIME_OF = {
     "rebalances": "completed",
+    "group_epochs": "completed",
     "group_generations": "log_time",
     "group_members": "log_time",
     "client_events": "ended_at",

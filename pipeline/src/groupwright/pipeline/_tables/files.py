@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -40,17 +41,16 @@ class Folder:
 
     def names(self) -> list[str]:
         """Return the names in the folder, sorted."""
-        folder = self._at()
-        if not self._fs.exists(folder):
-            return []
-        return sorted(each.getPath().getName() for each in self._fs.listStatus(folder))
+        return sorted(each.getPath().getName() for each in self._listed())
 
     def read(self, name: str) -> str | None:
         """Return a file's text, or None if it does not exist."""
-        path = self._at(name)
-        if not self._fs.exists(path):
-            return None
-        stream = self._fs.open(path)
+        try:
+            stream = self._fs.open(self._at(name))
+        except Py4JJavaError as error:
+            if _is_missing(error):
+                return None
+            raise
         try:
             return str(self._to_text(stream, "UTF-8"))
         finally:
@@ -63,7 +63,7 @@ class Folder:
 
     @property
     def has_atomic_rename(self) -> bool:
-        """Whether a file can be created atomically unless it exists."""
+        """True if a file can be created atomically unless it exists."""
         return self.scheme in _ATOMIC_RENAME
 
     def write(self, name: str, text: str, *, replace: bool = True) -> bool:
@@ -101,17 +101,23 @@ class Folder:
 
     def modified(self) -> dict[str, float]:
         """Return the times of modification of the names in the folder, in seconds since the epoch."""
-        folder = self._at()
-        if not self._fs.exists(folder):
-            return {}
-        found = self._fs.listStatus(folder)
-        return {str(each.getPath().getName()): each.getModificationTime() / 1000 for each in found}
+        return {str(each.getPath().getName()): each.getModificationTime() / 1000 for each in self._listed()}
 
     def delete_temporary(self, before: float) -> None:
         """Delete the temporary files that writers have left before this time, in seconds since the epoch."""
         for name, modified in self.modified().items():
             if name.startswith(".") and name.endswith(_TEMPORARY) and modified < before:
                 self.delete(name)
+
+    def _listed(self) -> Iterable[Any]:
+        """Return the status of each file; none if the folder does not exist."""
+        try:
+            listed: Iterable[Any] = self._fs.listStatus(self._at())
+        except Py4JJavaError as error:
+            if _is_missing(error):
+                return ()
+            raise
+        return listed
 
     def _create(self, path: Any, text: str) -> None:
         stream = self._fs.create(path, True)  # noqa: FBT003 - Java's overwrite
@@ -136,7 +142,7 @@ class Folder:
             temporary.unlink(missing_ok=True)
 
     def _rename(self, source: Any, name: str, option: str) -> None:
-        # FileSystem.rename cannot replace a target; FileContext.rename can, and raises if one exists unasked.
+        # FileSystem.rename cannot replace a target. FileContext.rename can with OVERWRITE, and else raises.
         rename = getattr(self._hadoop, "Options$Rename")
         options = self._spark._sc._gateway.new_array(rename, 1)  # type: ignore[union-attr]  # noqa: SLF001 - as above
         options[0] = getattr(rename, option)
@@ -170,3 +176,8 @@ class Folder:
 
     def _at(self, name: str = "") -> Any:
         return self._hadoop.Path(f"{self.path}/{name}" if name else self.path)
+
+
+def _is_missing(error: Py4JJavaError) -> bool:
+    """Return whether a file or folder does not exist; a check before the access could be out of date."""
+    return str(error.java_exception.getClass().getSimpleName()) == "FileNotFoundException"

@@ -54,16 +54,19 @@ class DeltaTables:
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
         """See `Tables.compact`."""
+        _check(self._lease)
         if dates and self._exists(table):
             self._spark.sql(f"OPTIMIZE delta.`{self._path(table)}` WHERE {_date_in(dates)}")
 
     def retain(self, table: Table, since: date) -> None:
         """See `Tables.retain`."""
+        _check(self._lease)
         if self._exists(table):
             self._spark.sql(f"DELETE FROM delta.`{self._path(table)}` WHERE {_before(since)}")  # noqa: S608 - no input
 
     def vacuum(self, table: Table) -> None:
         """See `Tables.vacuum`. Delta keeps replaced files for 7 days, unless the table sets another time."""
+        _check(self._lease)
         if self._exists(table):
             self._spark.sql(f"VACUUM delta.`{self._path(table)}`")
 
@@ -112,6 +115,7 @@ class IcebergTables:
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
         """See `Tables.compact`."""
+        _check(self._lease)
         catalog = self._root.partition(".")[0]
         if dates:
             arguments = f"table => '{self._name(table)}', where => \"{_date_in(dates)}\""
@@ -119,11 +123,13 @@ class IcebergTables:
 
     def retain(self, table: Table, since: date) -> None:
         """See `Tables.retain`."""
+        _check(self._lease)
         self._create(table)
         self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {_before(since)}")  # noqa: S608 - no input
 
     def vacuum(self, table: Table) -> None:
         """See `Tables.vacuum`. Snapshots expire after 7 days."""
+        _check(self._lease)
         self._create(table)
         catalog = self._root.partition(".")[0]
         time = (datetime.now(UTC) - _KEPT_SNAPSHOTS).strftime("%Y-%m-%d %H:%M:%S")

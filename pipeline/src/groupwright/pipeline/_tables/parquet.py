@@ -31,11 +31,12 @@ from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 
 GRACE_SECONDS = 600.0
 """Time for which replaced folders are kept, in seconds."""
-_CUT_OFF_SECONDS = 86400.0
-"""Age at which files that no manifest lists are not those of a running batch, in seconds."""
+_ABANDONED_SECONDS = 86400.0
+"""Age, in seconds, from which files that no manifest lists are deleted: they are not of a running batch."""
 _KEPT_VERSIONS = 10
+"""Number of manifests that are kept, for readers that have already listed them."""
 _KEPT_WRITERS = 50
-"""Only the last batch of the last job can be repeated."""
+"""Number of writers whose last batch is recorded. Only the last batch of the last job can be repeated."""
 _MANIFEST = "_manifest"
 
 
@@ -185,11 +186,13 @@ class ParquetTables:
 
     def vacuum(self, table: Table) -> None:
         """See `Tables.vacuum`."""
+        if self._lease:
+            self._lease.check()
         folder = self._root / table.name
         manifest = self.manifest(table)
         listed = [*manifest.replaced, *(path for paths in manifest.folders.values() for path in paths)]
         known = {path.partition("/")[0] for path in listed}
-        oldest = self._clock() - _CUT_OFF_SECONDS
+        oldest = self._clock() - _ABANDONED_SECONDS
         for name, modified in folder.modified().items():
             if name.startswith("batch=") and name not in known and modified < oldest:
                 folder.delete(name)

@@ -38,21 +38,16 @@ class WriteLease(Protocol):
 
 
 class Tables(Protocol):
-    """The tables under one root. Only one job may write at a time; any number may read."""
+    """The tables under one root. Only one job may write at a time; any number may read.
+
+    All methods but `read` raise a `TablesError` if the job has lost its lease.
+    """
 
     def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
-        """Append rows, unless the batch has been added before. Readers see all of the rows or none.
-
-        Raises:
-            TablesError: The job has lost its lease.
-        """
+        """Append rows, unless the batch has been added before. Readers see all of the rows or none."""
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
-        """Replace the rows of the dates by `rows`, which must be of these dates. Readers see it atomically.
-
-        Raises:
-            TablesError: The job has lost its lease.
-        """
+        """Replace the rows of the dates by `rows`, all of these dates. Readers see it atomically."""
 
     def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
         """Return a table's current rows between two dates, both inclusive. A missing table is empty."""
@@ -64,4 +59,4 @@ class Tables(Protocol):
         """Delete the rows of dates before this one."""
 
     def vacuum(self, table: Table) -> None:
-        """Delete files of batches that were cut off, and those that are no longer valid for any reader."""
+        """Delete files of interrupted batches, and those that are no longer valid for any reader."""

@@ -1,6 +1,6 @@
 """Base tables: decoded records, without aggregation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -28,6 +28,26 @@ _KIP_848 = (
     "current_member",
     "regular_expression",
 )
+_SHARE = {
+    "share_group": "consumer_group",
+    "share_member": "consumer_member",
+    "share_target_assignment": "target_assignment",
+    "share_target_member": "target_member",
+    "share_current_member": "current_member",
+    "share_state_partitions": "share_state_partitions",
+}
+"""Kinds of records of share groups, with the columns in which they are decoded."""
+_STREAMS = {
+    "streams_group": "consumer_group",
+    "streams_member": "streams_member",
+    "streams_target_assignment": "target_assignment",
+    "streams_target_member": "streams_member",
+    "streams_current_member": "streams_member",
+    "streams_topology": "streams_topology",
+}
+"""The same for streams groups."""
+_EPOCHS = ("consumer_group", "share_group", "streams_group")
+"""Kinds of records with a group's new epoch, or its tombstone."""
 _NO_GENERATION = -1
 
 
@@ -48,13 +68,14 @@ def offset_commits(decoded: DataFrame) -> DataFrame:
 
 
 def group_generations(decoded: DataFrame) -> DataFrame:
-    """Return the rows of `group_generations`, of classic and of KIP-848 groups."""
+    """Return the rows of `group_generations`, of groups of all types."""
     classic = F.col("record_kind") == "group_metadata"
+    type_ = F.regexp_replace("record_kind", "_group$", "")
     metadata = F.col("group_metadata")
-    rows = _of_kind(decoded, "group_metadata", "consumer_group").select(
+    rows = _of_kind(decoded, "group_metadata", *_EPOCHS).select(
         "*",
-        F.when(classic, "classic").otherwise("consumer").alias("group_type"),
-        F.when(classic, metadata.protocol_type).otherwise("consumer").alias("protocol_type"),
+        F.when(classic, "classic").otherwise(type_).alias("group_type"),
+        F.when(classic, metadata.protocol_type).otherwise(type_).alias("protocol_type"),
         F.when(classic, metadata.generation).otherwise(F.col("consumer_group.epoch")).alias("generation"),
         metadata.protocol.alias("protocol"),
         metadata.leader.alias("leader"),
@@ -99,10 +120,20 @@ def consumer_group_records(decoded: DataFrame) -> DataFrame:
     return _with_date(_of_kind(decoded, *_KIP_848), schemas.CONSUMER_GROUP_RECORDS)
 
 
+def share_group_records(decoded: DataFrame) -> DataFrame:
+    """Return the rows of `share_group_records`."""
+    return _records(decoded, _SHARE, schemas.SHARE_GROUP_RECORDS)
+
+
+def streams_group_records(decoded: DataFrame) -> DataFrame:
+    """Return the rows of `streams_group_records`."""
+    return _records(decoded, _STREAMS, schemas.STREAMS_GROUP_RECORDS)
+
+
 def client_events(events: DataFrame) -> DataFrame:
     """Return the rows of `client_events`: the valid rows of `parsed_events`."""
     event = F.col("event")
-    rows = events.where(_is_event()).select(
+    rows = events.where(is_event()).select(
         "*",
         event["group"].alias("group_id"),
         *(event[name].alias(name) for name in _EVENT.names if name != "group"),
@@ -118,7 +149,7 @@ def quarantine(decoded: DataFrame) -> DataFrame:
 
 def event_quarantine(events: DataFrame) -> DataFrame:
     """Return the rows of `quarantine` for the invalid rows of `parsed_events`."""
-    rows = events.where(~_is_event()).select(
+    rows = events.where(~is_event()).select(
         "*",
         F.lit(CLIENT_EVENT).alias("record_kind"),
         F.lit(None).alias("key_version"),
@@ -160,9 +191,11 @@ class Source:
 
 FROM_DECODED = (
     Source(schemas.OFFSET_COMMITS, frozenset({"offset_commit"}), offset_commits),
-    Source(schemas.GROUP_GENERATIONS, frozenset({"group_metadata", "consumer_group"}), group_generations),
+    Source(schemas.GROUP_GENERATIONS, frozenset({"group_metadata", *_EPOCHS}), group_generations),
     Source(schemas.GROUP_MEMBERS, frozenset({"group_metadata"}), group_members),
     Source(schemas.CONSUMER_GROUP_RECORDS, frozenset(_KIP_848), consumer_group_records),
+    Source(schemas.SHARE_GROUP_RECORDS, frozenset(_SHARE), share_group_records),
+    Source(schemas.STREAMS_GROUP_RECORDS, frozenset(_STREAMS), streams_group_records),
     Source(schemas.QUARANTINE, frozenset({WITH_ERROR}), quarantine),
 )
 """Sources from decoded records."""
@@ -178,11 +211,30 @@ def _of_kind(decoded: DataFrame, *kinds: str) -> DataFrame:
     return decoded.where(F.col("record_kind").isin(*kinds))
 
 
+def _records(decoded: DataFrame, columns: Mapping[str, str], table: Table) -> DataFrame:
+    """Return the rows of some kinds of records, each with the struct of its kind.
+
+    Args:
+        decoded: Decoded records.
+        columns: The column in which each kind is decoded; a kind's struct can have fewer fields.
+        table: A table with a column for each kind.
+    """
+    structs = {}
+    for kind, column in columns.items():
+        fields = table.schema[kind].dataType.fieldNames()  # type: ignore[attr-defined]
+        struct = F.struct(*(F.col(f"{column}.{name}").alias(name) for name in fields))
+        structs[kind] = F.when(F.col("record_kind") == kind, struct)
+    rows = _of_kind(decoded, *columns)
+    kept = [name for name in rows.columns if name not in structs]
+    return _with_date(rows.select(*kept, *(each.alias(kind) for kind, each in structs.items())), table)
+
+
 def _with_date(rows: DataFrame, table: Table) -> DataFrame:
     return select_columns(rows.withColumn(schemas.PARTITION_COLUMN, F.to_date("log_time")), table)
 
 
-def _is_event() -> Column:
+def is_event() -> Column:
+    """Return whether a row of `parsed_events` is valid."""
     event = F.col("event")
     is_complete = event["id"].isNotNull() & event["group"].isNotNull() & _is_time("ended_at")
     return F.coalesce(

@@ -21,7 +21,7 @@ def churn(rebalances: DataFrame, events: DataFrame, members: DataFrame) -> DataF
     Args:
         rebalances: `rebalances`.
         events: `client_events`.
-        members: `group_members`, including those of KIP-848 groups; they have the members' client ids.
+        members: `group_id`, `member_id` and `client_id` of the members.
     """
     timed = rebalances.withColumn("hour", _hour("completed"))
     of_members = _of_members(timed, events, members)
@@ -72,8 +72,10 @@ def _of_members(timed: DataFrame, events: DataFrame, members: DataFrame) -> Data
     """Return the rows of members: those that joined or left, and those with events, which have durations."""
     clients = members.groupBy("group_id", "member_id").agg(F.max("client_id").alias("client_id"))
     attributed = events.where("member_id is not null").dropDuplicates(["id"])
+    # A clock that was set back during a rebalance makes its length unknown.
+    length = F.when(F.col("duration_seconds") >= 0, F.col("duration_seconds"))
     durations = attributed.groupBy(_hour("ended_at").alias("hour"), "group_id", "member_id").agg(
-        F.sum("duration_seconds").alias("seconds_not_consuming")
+        F.sum(length).alias("seconds_not_consuming")
     )
     joined_or_left = (
         timed.withColumn("member_id", F.explode(F.array_union("joined", "left")))

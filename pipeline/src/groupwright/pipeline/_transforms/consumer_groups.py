@@ -3,14 +3,21 @@
 The broker records every step of a rebalance: the new group epoch (key 3), the target assignment (keys 6, 7),
 and each member's current assignment (key 8), until all members are stable at that epoch. Epochs that are
 superseded before the group is stable belong to the same rebalance.
+
+A group's state after some records can be written as JSON, and read again to continue with the next records.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
-from groupwright.pipeline._transforms.generations import Generation, GroupMember
+from groupwright.pipeline._transforms.generations import (
+    Generation,
+    GroupMember,
+    update_partition_counts,
+)
 
 _STABLE = "stable"
 _CAUSES = ("leave", "join", "subscription", "metadata")
@@ -27,14 +34,30 @@ class _Member:
     assigned: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def has_reached(self, epoch: int) -> bool:
-        # The group does not wait for a static member that left temporarily: its epoch is negative (KIP-848).
+        # A static member that left temporarily has the epoch -2; the group does not wait for it (KIP-848).
         is_away = self.epoch is not None and self.epoch < 0
         return is_away or (self.epoch == epoch and self.stable)
 
 
 @dataclass(slots=True)
-class _Group:
-    names: Mapping[str, str]
+class ConsumerGroup:
+    """State of a group after some of its records.
+
+    Attributes:
+        names: Topic names by id; the id replaces a missing name.
+        members: Its members by id, with their assigned partitions by topic id.
+        patterns: The topics of each regular expression.
+        topics: The topics with their numbers of partitions, if recorded.
+        metadata_hash: Hash of the topics' metadata.
+        epoch: The newest epoch, or -1.
+        stable_epoch: The newest epoch that all members have reached, or -1.
+        started: When the first epoch after the stable one was written.
+        causes: The causes of the epochs after the stable one.
+        last: The last stable generation.
+        partition_counts: Partition counts of the topics, from the assignments of generations up to `last`.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
     members: dict[str, _Member] = field(default_factory=dict)
     patterns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     topics: frozenset[tuple[str, int]] | None = None
@@ -43,6 +66,82 @@ class _Group:
     stable_epoch: int = -1
     started: datetime | None = None
     causes: set[str] = field(default_factory=set)
+    last: Generation | None = None
+    partition_counts: dict[str, int] = field(default_factory=dict)
+
+    def generations(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Generation]:
+        """Apply records, and yield the epochs in which the group was stable.
+
+        While an epoch is yielded, `last` and `partition_counts` are still those before it.
+
+        Args:
+            records: The next rows of `consumer_group_records` with their `log_time`, in log order.
+        """
+        for record in records:
+            _apply(self, record)
+            if self.epoch > self.stable_epoch and all(
+                each.has_reached(self.epoch) for each in self.members.values()
+            ):
+                after = _generation(self, record["log_time"])
+                yield after
+                self.last = after
+                update_partition_counts(self.partition_counts, after)
+                self.stable_epoch, self.started = self.epoch, None
+                self.causes.clear()
+
+    def learn_names(self, names: Mapping[str, str]) -> None:
+        """Add topic names by id, also to the last generation."""
+        if names.items() <= self.names.items():
+            return
+        self.names = {**self.names, **names}
+        counts: dict[str, int] = {}
+        for topic, count in self.partition_counts.items():
+            name = self.names.get(topic, topic)
+            counts[name] = max(count, counts.get(name, 0))
+        self.partition_counts = counts
+        if self.last:
+            self.last = _renamed(self.last, self.names)
+
+    def to_json(self) -> str | None:
+        """Return the state as JSON; None for a group without records since its deletion."""
+        if self.epoch < 0 and not (self.members or self.patterns or self.topics or self.causes):
+            return None
+        state = asdict(self)
+        state["topics"] = None if self.topics is None else sorted(self.topics)
+        state["causes"] = sorted(self.causes)
+        for name in ("names", "partition_counts"):  # equal states have equal JSON
+            state[name] = dict(sorted(state[name].items()))
+        return json.dumps(state, default=datetime.isoformat, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Self:
+        """Return the state that `to_json` has returned."""
+        if text is None:
+            return cls()
+        state = json.loads(text)
+        members = {
+            id_: _Member(
+                each["client_id"],
+                (tuple(each["subscription"][0]), each["subscription"][1]),
+                each["assignor"],
+                each["epoch"],
+                each["stable"],
+                _tuples(each["assigned"]),
+            )
+            for id_, each in state["members"].items()
+        }
+        topics, started, last = state["topics"], state["started"], state["last"]
+        return cls(
+            **{
+                **state,
+                "members": members,
+                "patterns": _tuples(state["patterns"]),
+                "topics": None if topics is None else frozenset((name, count) for name, count in topics),
+                "started": started and datetime.fromisoformat(started),
+                "causes": set(state["causes"]),
+                "last": last and _loaded_generation(last),
+            }
+        )
 
 
 def consumer_generations(
@@ -51,21 +150,13 @@ def consumer_generations(
     """Yield the epochs in which a group was stable.
 
     Args:
-        records: The group's rows of `consumer_group_records` with their `log_time`, in log order.
+        records: All of the group's rows of `consumer_group_records` with their `log_time`, in log order.
         names: Topic names by id; the id replaces a missing name.
     """
-    group = _Group(names)
-    for record in records:
-        _apply(group, record)
-        if group.epoch > group.stable_epoch and all(
-            each.has_reached(group.epoch) for each in group.members.values()
-        ):
-            yield _generation(group, record["log_time"])
-            group.stable_epoch, group.started = group.epoch, None
-            group.causes.clear()
+    return ConsumerGroup(names=dict(names)).generations(records)
 
 
-def _apply(group: _Group, record: Mapping[str, Any]) -> None:
+def _apply(group: ConsumerGroup, record: Mapping[str, Any]) -> None:
     kind = record["record_kind"]
     value = record[kind] or {}
     is_tombstone = bool(record["tombstone"])
@@ -75,23 +166,31 @@ def _apply(group: _Group, record: Mapping[str, Any]) -> None:
         case "consumer_member":
             _apply_member(group, value, is_tombstone=is_tombstone)
         case "current_member":
-            _apply_current(group, value, is_tombstone=is_tombstone)
+            _apply_current_assignment(group, value, is_tombstone=is_tombstone)
         case "consumer_partition_metadata" if not is_tombstone:
             topics = frozenset((each["topic"], each["partitions"]) for each in value.get("topics") or ())
             if group.topics not in {None, topics}:
                 group.causes.add("metadata")
             group.topics = topics
         case "regular_expression":
-            topics_of = () if is_tombstone else tuple(value.get("topics") or ())
-            group.patterns[value.get("regex") or ""] = topics_of
+            regex = value.get("regex") or ""
+            if is_tombstone:
+                group.patterns.pop(regex, None)
+            else:
+                group.patterns[regex] = tuple(value.get("topics") or ())
         case _:
             pass  # target assignments: the rebalance ends when the current assignments have reached them
 
 
-def _apply_epoch(group: _Group, value: Mapping[str, Any], time: datetime, *, is_tombstone: bool) -> None:
+def _apply_epoch(
+    group: ConsumerGroup, value: Mapping[str, Any], time: datetime, *, is_tombstone: bool
+) -> None:
     if is_tombstone:
-        group.epoch = group.stable_epoch = -1  # the group was deleted; a new group may have the same name
-        group.members.clear()
+        # The group was deleted; a new group may have the same name.
+        group.epoch = group.stable_epoch = -1
+        group.topics = group.metadata_hash = group.started = group.last = None
+        for each in (group.members, group.causes, group.patterns, group.partition_counts):
+            each.clear()
         return
     metadata_hash = value.get("metadata_hash")
     if group.metadata_hash not in {None, 0, metadata_hash}:
@@ -102,7 +201,7 @@ def _apply_epoch(group: _Group, value: Mapping[str, Any], time: datetime, *, is_
         group.started = group.started or time
 
 
-def _apply_member(group: _Group, value: Mapping[str, Any], *, is_tombstone: bool) -> None:
+def _apply_member(group: ConsumerGroup, value: Mapping[str, Any], *, is_tombstone: bool) -> None:
     id_ = value["member_id"]
     if is_tombstone:
         if group.members.pop(id_, None):
@@ -120,25 +219,22 @@ def _apply_member(group: _Group, value: Mapping[str, Any], *, is_tombstone: bool
     member.assignor = value.get("server_assignor")
 
 
-def _apply_current(group: _Group, value: Mapping[str, Any], *, is_tombstone: bool) -> None:
+def _apply_current_assignment(group: ConsumerGroup, value: Mapping[str, Any], *, is_tombstone: bool) -> None:
     member = group.members.get(value["member_id"])
     if member is None or is_tombstone:
         return  # the tombstone of `consumer_member` removes the member
     member.epoch = value["epoch"]
     member.stable = value["state"] == _STABLE
-    member.assigned = {
-        group.names.get(each["topic_id"], each["topic_id"]): tuple(each["partitions"])
-        for each in value.get("assigned") or ()
-    }
+    member.assigned = {each["topic_id"]: tuple(each["partitions"]) for each in value.get("assigned") or ()}
 
 
-def _generation(group: _Group, time: datetime) -> Generation:
+def _generation(group: ConsumerGroup, time: datetime) -> Generation:
     trigger = next((cause for cause in _CAUSES if cause in group.causes), "epoch")
     return Generation(
         number=group.epoch,
         completed=time,
         members={
-            id_: GroupMember(id_, member.client_id, _subscribed(group, member), member.assigned)
+            id_: GroupMember(id_, member.client_id, _subscribed(group, member), _by_name(group, member))
             for id_, member in group.members.items()
         },
         protocol=next((each.assignor for each in group.members.values() if each.assignor), None),
@@ -147,6 +243,47 @@ def _generation(group: _Group, time: datetime) -> Generation:
     )
 
 
-def _subscribed(group: _Group, member: _Member) -> tuple[str, ...]:
+def _subscribed(group: ConsumerGroup, member: _Member) -> tuple[str, ...]:
     topics, pattern = member.subscription
-    return tuple(sorted({*topics, *group.patterns.get(pattern or "", ()), *member.assigned}))
+    return tuple(sorted({*topics, *group.patterns.get(pattern or "", ()), *_by_name(group, member)}))
+
+
+def _by_name(group: ConsumerGroup, member: _Member) -> dict[str, tuple[int, ...]]:
+    """Return a member's assigned partitions by the topics' names."""
+    return {group.names.get(id_, id_): numbers for id_, numbers in member.assigned.items()}
+
+
+def _renamed(generation: Generation, names: Mapping[str, str]) -> Generation:
+    """Return a generation with the names of topics whose ids had none before."""
+    members = {
+        id_: replace(
+            member,
+            subscribed=tuple(sorted({names.get(topic, topic) for topic in member.subscribed})),
+            assigned={names.get(topic, topic): numbers for topic, numbers in member.assigned.items()},
+        )
+        for id_, member in generation.members.items()
+    }
+    return replace(generation, members=members)
+
+
+def _loaded_generation(loaded: Mapping[str, Any]) -> Generation:
+    """Return a generation from its JSON."""
+    started = loaded["started"]
+    members = {
+        id_: GroupMember(
+            **{**each, "subscribed": tuple(each["subscribed"]), "assigned": _tuples(each["assigned"])}
+        )
+        for id_, each in loaded["members"].items()
+    }
+    return Generation(
+        **{
+            **loaded,
+            "completed": datetime.fromisoformat(loaded["completed"]),
+            "started": started and datetime.fromisoformat(started),
+            "members": members,
+        }
+    )
+
+
+def _tuples(lists: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
+    return {name: tuple(each) for name, each in lists.items()}

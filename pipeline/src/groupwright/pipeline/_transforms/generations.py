@@ -49,6 +49,16 @@ class Generation:
     started: datetime | None = None
     trigger: str | None = None
 
+    @property
+    def partitions(self) -> set[tuple[str, int]]:
+        """The assigned partitions."""
+        return {
+            (topic, number)
+            for member in self.members.values()
+            for topic, numbers in member.assigned.items()
+            for number in numbers
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -76,13 +86,20 @@ def changes(generations: Iterable[Generation]) -> Iterator[Change]:
     before: Generation | None = None
     partition_counts: dict[str, int] = {}
     for after in generations:
-        yield _change(before, after, partition_counts)
-        _update_partition_counts(partition_counts, after)
+        yield change(before, after, partition_counts)
+        update_partition_counts(partition_counts, after)
         before = after
 
 
-def _change(before: Generation | None, after: Generation, partition_counts: Mapping[str, int]) -> Change:
-    joined, left = _difference(after, before), _difference(before, after)
+def change(before: Generation | None, after: Generation, partition_counts: Mapping[str, int]) -> Change:
+    """Return the changes from one generation of a group to the next.
+
+    Args:
+        before: The previous generation.
+        after: The next one.
+        partition_counts: Known partition counts of the topics; a topic may have more partitions.
+    """
+    joined, left = difference(after, before), difference(before, after)
     moved, fewest, error = _moves(before, after, partition_counts)
     return Change(
         before=before,
@@ -105,7 +122,8 @@ def imbalance(generation: Generation) -> int:
     return max(sizes) - min(sizes) if sizes else 0
 
 
-def _difference(first: Generation | None, second: Generation | None) -> tuple[str, ...]:
+def difference(first: Generation | None, second: Generation | None) -> tuple[str, ...]:
+    """Return the ids of the members that are only in the first generation."""
     return tuple(
         sorted((first.members.keys() if first else set()) - (second.members.keys() if second else set()))
     )
@@ -133,19 +151,10 @@ def _trigger(
         set(after.members[id_].subscribed) != set(before.members[id_].subscribed) for id_ in after.members
     ):
         return "subscription"
-    new = _assigned(after) - _assigned(before)
+    new = after.partitions - before.partitions
     if any(number >= partition_counts.get(topic, 0) for topic, number in new):
         return "metadata"
     return "handover" if new else "unknown"
-
-
-def _assigned(generation: Generation) -> set[tuple[str, int]]:
-    return {
-        (topic, number)
-        for member in generation.members.values()
-        for topic, numbers in member.assigned.items()
-        for number in numbers
-    }
 
 
 def _moves(
@@ -154,11 +163,11 @@ def _moves(
     """Return the moves, the minimum of moves, and the error if they cannot be computed."""
     if before is None or not after.members:
         return 0, 0, None
-    topics = dict(partition_counts)
-    _update_partition_counts(topics, after)
+    counts = dict(partition_counts)
+    update_partition_counts(counts, after)
     # Assigned topics count as subscribed, in case the subscription is malformed or has changed since.
     topics_of = {
-        id_: {*member.subscribed, *member.assigned} & topics.keys() for id_, member in after.members.items()
+        id_: {*member.subscribed, *member.assigned} & counts.keys() for id_, member in after.members.items()
     }
     owned = {
         id_: PartitionsByTopic(
@@ -168,7 +177,7 @@ def _moves(
         if id_ in topics_of
     }
     try:
-        group = Group([Member(id_, sorted(names)) for id_, names in topics_of.items()], topics)
+        group = Group([Member(id_, sorted(names)) for id_, names in topics_of.items()], counts)
         result = evaluate(
             group, {id_: member.assigned for id_, member in after.members.items()}, before=owned
         )
@@ -177,7 +186,7 @@ def _moves(
     return result.moves, result.min_moves, None
 
 
-def _update_partition_counts(topics: dict[str, int], generation: Generation) -> None:
-    """Raise the partition counts to the assigned partitions; topics may have more partitions than these."""
-    for topic, number in _assigned(generation):
-        topics[topic] = max(topics.get(topic, 0), number + 1)
+def update_partition_counts(counts: dict[str, int], generation: Generation) -> None:
+    """Raise each topic's count to its highest assigned partition; the topic may have more partitions."""
+    for topic, number in generation.partitions:
+        counts[topic] = max(counts.get(topic, 0), number + 1)

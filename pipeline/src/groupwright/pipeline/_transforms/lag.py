@@ -5,6 +5,8 @@ seconds is the age of the first uncommitted message. Its time of arrival is inte
 last sample at or below the committed offset and the next sample.
 """
 
+from datetime import date
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
@@ -15,18 +17,19 @@ _PARTITION = ("topic", "partition")
 _GROUP_PARTITION = ("group_id", *_PARTITION)
 
 
-def lag(commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
+def lag(commits: DataFrame, end_offsets: DataFrame, day: date | None = None) -> DataFrame:
     """Return the rows of `lag`.
 
     Args:
         commits: `offset_commits`; a tombstone ends a group's lag.
         end_offsets: `end_offsets`.
+        day: The only date to return; earlier samples then only tell when messages arrived. None for all.
     """
-    behind = _commits_at_samples(commits, end_offsets)
-    arrived = _arrivals(behind, end_offsets)
+    samples = end_offsets if day is None else end_offsets.where(F.col("date") == F.lit(day))
+    arrived = _with_arrivals(_commits_at_samples(commits, samples), end_offsets)
     caught_up = F.col("committed_offset") >= F.col("end_offset")
     age = _micros("time") - F.col("arrived")
-    rows = behind.join(arrived, [*_PARTITION, "committed_offset", "time"], "left").select(
+    rows = arrived.select(
         "*",
         F.greatest(F.col("end_offset") - F.col("committed_offset"), F.lit(0)).alias("lag_messages"),
         F.when(caught_up | (age < 0), 0.0).otherwise(age / 1e6).alias("lag_seconds"),
@@ -35,18 +38,36 @@ def lag(commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
     return select_columns(rows, schemas.LAG)
 
 
-def _commits_at_samples(commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
+def last_commits(lag_rows: DataFrame, commits: DataFrame) -> DataFrame:
+    """Return the last committed offset of each group's partition, as rows for `lag`.
+
+    Args:
+        lag_rows: Rows of `lag`, which have the offsets of groups that have not committed since.
+        commits: `offset_commits`. A partition whose last record is a tombstone is left out.
+    """
+    known = lag_rows.select(*_GROUP_PARTITION, "time", "committed_offset").union(
+        commits.select(*_GROUP_PARTITION, "log_time", _offset_or_tombstone())
+    )
+    # `max_by` of plain numbers is aggregated without sorting the rows.
+    last = known.groupBy(*_GROUP_PARTITION).agg(
+        F.max_by("committed_offset", "time").alias("committed_offset"), F.max("time").alias("log_time")
+    )
+    return last.where("committed_offset >= 0").withColumns(
+        {"log_offset": F.lit(-1), "tombstone": F.lit(False)}  # noqa: FBT003 - a value of the table
+    )
+
+
+def _commits_at_samples(commits: DataFrame, samples: DataFrame) -> DataFrame:
     """Return each sample with each group's last commit before it."""
     groups = commits.select(*_GROUP_PARTITION).distinct()
-    samples = end_offsets.select(*_PARTITION, "time", "end_offset").join(groups, [*_PARTITION])
+    sampled = samples.select(*_PARTITION, "time", "end_offset").join(groups, [*_PARTITION])
     events = commits.select(
         *_GROUP_PARTITION,
         F.col("log_time").alias("time"),
         F.lit(None).cast("bigint").alias("end_offset"),
-        # -1 marks a tombstone, so that `last` with ignorenulls does not return the deleted offset.
-        F.when(F.col("tombstone"), -1).otherwise(F.col("committed_offset")).alias("committed_offset"),
+        _offset_or_tombstone(),
         "log_offset",
-    ).unionByName(samples, allowMissingColumns=True)
+    ).unionByName(sampled, allowMissingColumns=True)
     # At equal times commits come before samples, whose `log_offset` is null.
     until_now = (
         Window.partitionBy(*_GROUP_PARTITION)
@@ -61,39 +82,43 @@ def _commits_at_samples(commits: DataFrame, end_offsets: DataFrame) -> DataFrame
     )
 
 
-def _arrivals(behind: DataFrame, end_offsets: DataFrame) -> DataFrame:
-    """Return the arrival time of the first uncommitted message, as `arrived` in microseconds.
+def _with_arrivals(sampled: DataFrame, end_offsets: DataFrame) -> DataFrame:
+    """Add the arrival time of the first uncommitted message, as `arrived` in microseconds.
 
     It is null if the message was in the log before the first sample.
+
+    Args:
+        sampled: The result of `_commits_at_samples`.
+        end_offsets: `end_offsets`.
     """
-    behind_only = (
-        behind.where("committed_offset < end_offset")
-        .select(*_PARTITION, "committed_offset", "time")
-        .distinct()
+    samples = end_offsets.select(
+        *_PARTITION, F.col("end_offset").alias("at"), _micros("time").alias("sampled")
     )
-    ends = end_offsets.select(
+    # The next sample of each one is found here: a window that ends at its last row takes quadratic time.
+    by_end = Window.partitionBy(*_PARTITION).orderBy("at", "sampled")
+    ends = samples.select(
         *_PARTITION,
-        F.col("end_offset").alias("at"),
-        _micros("time").alias("sampled"),
-        F.col("end_offset").alias("end"),
+        "at",
+        "sampled",
+        F.struct(
+            F.col("at").alias("end_below"),
+            F.col("sampled").alias("sampled_below"),
+            F.lead("at").over(by_end).alias("end_above"),
+            F.lead("sampled").over(by_end).alias("sampled_above"),
+        ).alias("around"),
     )
-    offsets = behind_only.select("*", F.col("committed_offset").alias("at")).unionByName(
-        ends, allowMissingColumns=True
-    )
+    offsets = sampled.withColumn("at", F.col("committed_offset")).unionByName(ends, allowMissingColumns=True)
     # An offset sorts after all samples that end at it: its message had not arrived by then.
-    by_offset = Window.partitionBy(*_PARTITION).orderBy("at", F.col("sampled").asc_nulls_last())
-    below = by_offset.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    above = by_offset.rowsBetween(1, Window.unboundedFollowing)
+    below = (
+        Window.partitionBy(*_PARTITION)
+        .orderBy("at", F.col("sampled").asc_nulls_last())
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
     return (
-        offsets.select(
-            "*",
-            F.last("sampled", ignorenulls=True).over(below).alias("sampled_below"),
-            F.last("end", ignorenulls=True).over(below).alias("end_below"),
-            F.first("sampled", ignorenulls=True).over(above).alias("sampled_above"),
-            F.first("end", ignorenulls=True).over(above).alias("end_above"),
-        )
+        offsets.withColumn("around", F.last("around", ignorenulls=True).over(below))
         .where("committed_offset is not null")
-        .select(*_PARTITION, "committed_offset", "time", _interpolated().alias("arrived"))
+        .select(*sampled.columns, "around.*")
+        .withColumn("arrived", _interpolated())
     )
 
 
@@ -102,6 +127,11 @@ def _interpolated() -> Column:
     below, above = F.col("end_below"), F.col("end_above")
     fraction = (F.col("committed_offset") + 1 - below) / (above - below)
     return F.col("sampled_below") + fraction * (F.col("sampled_above") - F.col("sampled_below"))
+
+
+def _offset_or_tombstone() -> Column:
+    # -1 marks a tombstone, so that `last` with ignorenulls does not return the deleted offset.
+    return F.when(F.col("tombstone"), -1).otherwise(F.col("committed_offset")).alias("committed_offset")
 
 
 def _micros(name: str) -> Column:

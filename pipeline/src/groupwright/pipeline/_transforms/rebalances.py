@@ -7,7 +7,7 @@ minimum of moves is an optimization problem, which SQL cannot express.
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -17,13 +17,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from groupwright.pipeline import schemas
-from groupwright.pipeline._transforms.consumer_groups import consumer_generations
-from groupwright.pipeline._transforms.generations import Change, Generation, GroupMember, changes
+from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup, consumer_generations
+from groupwright.pipeline._transforms.generations import Change, Generation, GroupMember, change, changes
 
 Row = Mapping[str, Any]
 
 _MAX_EVENT_DISTANCE = timedelta(hours=1)
 """Maximum time between an event and its generation: a recreated group numbers generations from 1 again."""
+_GENERATIONS_BEFORE = 3
+"""Generations of a group before a date that are read: a partition that a cooperative handover has revoked
+and not assigned yet is not in the last one."""
 _MAX_LOSS_DELAY = timedelta(minutes=10)
 """Maximum time until a member whose session expired reports that its partitions were lost."""
 
@@ -50,22 +53,32 @@ def topic_names(records: DataFrame, commits: DataFrame, end_offsets: DataFrame) 
 
 
 def histories(
-    generations: DataFrame, members: DataFrame, records: DataFrame, events: DataFrame, commits: DataFrame
+    generations: DataFrame,
+    members: DataFrame,
+    records: DataFrame,
+    events: DataFrame,
+    commits: DataFrame,
+    states: DataFrame,
 ) -> DataFrame:
     """Return all records and events of groups: one row each, with only the struct of its kind set.
 
     Args:
-        generations: `group_generations`.
-        members: `group_members`.
-        records: `consumer_group_records`.
+        generations: Classic generations of `group_generations`. The deletion of a KIP-848 group is among its
+            own records (`consumer_group_records`).
+        members: `group_members`, also of other generations.
+        records: `consumer_group_records` after the states.
         events: `client_events`.
         commits: `offset_commits`.
+        states: `group_states` of one date, with which the history of KIP-848 groups begins.
     """
     kinds = {
         "generation": _with_members(generations, members),
         "record": records.withColumn("time", F.col("log_time")),
         "event": _distinct(events).withColumn("time", F.col("ended_at")).withColumn("log_offset", F.lit(0)),
         "rewind": rewinds(commits),
+        "state": states.where("group_type = 'consumer'").withColumns(
+            {"time": F.lit(None).cast("timestamp"), "log_offset": F.lit(None).cast("bigint")}
+        ),
     }
     parts = [
         rows.select("group_id", "time", "log_offset", F.struct(_columns_of(kind, rows)).alias(kind))
@@ -77,17 +90,56 @@ def histories(
     return combined
 
 
-def names_by_group(records: DataFrame, names: DataFrame) -> DataFrame:
+def recent_generations(generations: DataFrame, first: date) -> DataFrame:
+    """Return the classic generations since a date, and the last few before it of the same groups.
+
+    Groups without generations since that date are left out.
+
+    Args:
+        generations: `group_generations`, of all dates to look back.
+        first: The first date whose rebalances are wanted.
+    """
+    classic = generations.where("group_type = 'classic'")
+    recent = classic.where(F.col("date") >= F.lit(first))
+    newest_first = Window.partitionBy("group_id").orderBy(F.desc("log_time"), F.desc("log_offset"))
+    before = (
+        classic.where(F.col("date") < F.lit(first))
+        .join(recent.select("group_id").distinct(), "group_id", "left_semi")
+        .withColumn("rank", F.row_number().over(newest_first))
+        .where(F.col("rank") <= _GENERATIONS_BEFORE)
+        .drop("rank")
+    )
+    return recent.unionByName(before)
+
+
+def only_of_groups(rows: DataFrame, *others: DataFrame) -> DataFrame:
+    """Return the rows of the groups that have rows in any of the other DataFrames."""
+    groups = others[0].select("group_id")
+    for other in others[1:]:
+        groups = groups.union(other.select("group_id"))
+    return rows.join(groups.distinct(), "group_id", "left_semi")
+
+
+def names_by_group(records: DataFrame, names: DataFrame, states: DataFrame | None = None) -> DataFrame:
     """Return `group_id`, `topic_id` and `topic` of the topics that are assigned in groups.
 
     Args:
         records: `consumer_group_records`.
         names: `topic_id` and `topic`.
+        states: `group_states` of one date, whose topic ids may have had no names.
     """
     assigned = records.select(
-        F.col("group_id").alias("group_id"),  # an alias: `_by_group` combines it with the records' own
+        # Without the alias, Spark takes this column for the one of `records` when `_by_group` cogroups both.
+        F.col("group_id").alias("group_id"),
         F.explode("current_member.assigned.topic_id").alias("topic_id"),
     )
+    if states is not None:
+        members = F.from_json("state", "members map<string, struct<assigned: map<string, array<int>>>>")
+        assigned = assigned.union(
+            states.where("group_type = 'consumer'")
+            .select("group_id", F.explode(F.map_values(members.members)).alias("member"))
+            .select("group_id", F.explode(F.map_keys("member.assigned")).alias("topic_id"))
+        )
     return assigned.distinct().join(names, "topic_id").select("group_id", "topic_id", "topic")
 
 
@@ -119,14 +171,14 @@ def _by_group(
 ) -> DataFrame:
     """Apply a function to the rows and topic names of each group, in as many tasks as a shuffle has.
 
-    The number of tasks is explicit, because Spark would merge them by the size of their rows, and walking a
-    group takes far longer than reading it.
+    The number of tasks is explicit, because Spark would merge them by the size of their rows, and processing
+    a group takes far longer than reading it.
     """
     tasks = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
 
     def process_group(group: pa.Table, topics: pa.Table) -> pa.Table:
-        ids, of_ids = (topics.column(name).to_pylist() for name in ("topic_id", "topic"))
-        return process(group, dict(zip(ids, of_ids, strict=True)))
+        ids, topic_names = (topics.column(name).to_pylist() for name in ("topic_id", "topic"))
+        return process(group, dict(zip(ids, topic_names, strict=True)))
 
     grouped = rows.repartition(tasks, "group_id").groupBy("group_id")
     return grouped.cogroup(names.repartition(tasks, "group_id").groupBy("group_id")).applyInArrow(
@@ -153,16 +205,15 @@ def rewinds(commits: DataFrame) -> DataFrame:
 def _with_members(generations: DataFrame, members: DataFrame) -> DataFrame:
     """Return classic generations with their `members`."""
     key = ["group_id", "generation", "log_partition", "log_offset"]
-    listed = members.groupBy(*key).agg(
+    of_these = members.join(generations.select(*key), key, "left_semi")
+    listed = of_these.groupBy(*key).agg(
         F.collect_list(F.struct("member_id", "client_id", "subscribed", "assigned")).alias("members")
     )
-    # The deletion of a KIP-848 group is among its own records (`consumer_group_records`).
-    classic = generations.where("group_type = 'classic'").withColumn("time", F.col("log_time"))
-    return classic.join(listed, key, "left")
+    return generations.withColumn("time", F.col("log_time")).join(listed, key, "left")
 
 
 def _distinct(events: DataFrame) -> DataFrame:
-    """Return events without duplicates."""
+    """Return each event once: producers may deliver an event more than once, with the same id."""
     return events.dropDuplicates(["id"])
 
 
@@ -172,6 +223,7 @@ def _columns_of(kind: str, rows: DataFrame) -> list[str]:
         "record": ["log_time", "record_kind", "tombstone", *_RECORD_KINDS],
         "event": ["client_id", "member_id", "generation", "outcome", "started_at", "ended_at", "error"],
         "rewind": ["messages"],
+        "state": ["state"],
     }[kind]
     return [name for name in wanted if name in rows.columns]
 
@@ -187,14 +239,15 @@ def _rebalances(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     by_kind = _by_kind(table)
     events = _MemberEvents(by_kind["event"])
     rows: list[dict[str, Any]] = []
-    incarnations = {
-        "classic": _split_at_deletions(by_kind["generation"]),
-        "consumer": [list(consumer_generations((row["record"] for row in by_kind["record"]), names))],
-    }
-    for group_type, several in incarnations.items():
-        for incarnation in several:
-            found = list(changes(incarnation))
-            rows += [_row(group_id, group_type, change, events) for change in found]
+    for incarnation in _split_at_deletions(by_kind["generation"]):
+        rows += [_row(group_id, "classic", each, events) for each in changes(incarnation)]
+    states = by_kind["state"]
+    group = ConsumerGroup.from_json(states[0]["state"]["state"] if states else None)
+    group.learn_names(names)
+    rows += [
+        _row(group_id, "consumer", change(group.last, after, group.partition_counts), events)
+        for after in group.generations(row["record"] for row in by_kind["record"])
+    ]
     rows.sort(key=lambda row: row["completed"])
     _add_rewinds(rows, by_kind["rewind"])
     return pa.Table.from_pylist(rows, schema=to_arrow_schema(schemas.REBALANCES.schema))
@@ -204,7 +257,9 @@ def _by_kind(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each kind, in log order."""
     by_kind: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in table.sort_by([("time", "ascending"), ("log_offset", "ascending")]).to_pylist():
-        kind = next(kind for kind in ("generation", "record", "event", "rewind") if row[kind] is not None)
+        kind = next(
+            kind for kind in ("generation", "record", "event", "rewind", "state") if row[kind] is not None
+        )
         by_kind[kind].append(row)
     return by_kind
 
@@ -277,16 +332,19 @@ def _row(group_id: str, group_type: str, change: Change, events: "_MemberEvents"
 
 
 def _span(after: Generation, member_events: Sequence[Row]) -> tuple[datetime | None, datetime]:
-    """Return the start and end of a rebalance, from KIP-848's records or else from member events."""
-    if after.started:
-        return after.started, after.completed
-    starts = [event["started_at"] for event in member_events if event["started_at"]]
-    ends = [event["ended_at"] for event in member_events]
+    """Return the start and end of a rebalance, from KIP-848's records or else from member events.
+
+    Times are those of different clocks, so one that contradicts the generation's record is not used: no
+    rebalance starts after its generation was written.
+    """
+    starts = [after.started] if after.started else [event["started_at"] for event in member_events]
+    starts = [start for start in starts if start and start <= after.completed]
+    ends = [] if after.started else [event["ended_at"] for event in member_events]
     return min(starts, default=None), max([*ends, after.completed])
 
 
 class _MemberEvents:
-    """A group's member events, indexed so that each generation looks at its own alone."""
+    """A group's member events, indexed so that the events of a generation are found without a scan."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         """Index the rows, which are in order of time."""

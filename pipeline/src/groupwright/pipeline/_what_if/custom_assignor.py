@@ -40,7 +40,7 @@ class CustomAssignor:
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether the assignor rebalances cooperatively."""
+        """True if the assignor rebalances cooperatively."""
         return RebalanceProtocol.COOPERATIVE in self.make().protocols
 
     def replay(self, recorded: RecordedGeneration, owned: Owners) -> tuple[Owners, int, int]:

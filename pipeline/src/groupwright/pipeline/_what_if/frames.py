@@ -1,10 +1,11 @@
 """What-if studies on Spark: each group's history is replayed by one task."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.assignors import InvalidInputError
@@ -12,6 +13,12 @@ from groupwright.pipeline._what_if.assignment_cache import AssignmentCache
 from groupwright.pipeline._what_if.group_shape import Racks
 from groupwright.pipeline._what_if.history import TopicMetadata
 from groupwright.pipeline._what_if.java_assignor import PREFIX, java_assignor
+from groupwright.pipeline._what_if.librdkafka_assignor import (
+    LIBRDKAFKA_PREFIX,
+    LibrdkafkaCooperativeSticky,
+    librdkafka_assignor,
+)
+from groupwright.pipeline._what_if.librdkafka_leader import LibrdkafkaLeader
 from groupwright.pipeline._what_if.loading import LoadedAssignor, load_assignor
 from groupwright.pipeline._what_if.replay import ACTUAL, RESULT, replay_group
 from groupwright.pipeline._what_if.tables import WHAT_IF, WHAT_IF_GENERATIONS
@@ -43,16 +50,17 @@ def run_what_if(
     until it no longer withholds partitions; in the recorded history, handover generations are merged with the
     rebalance that caused them. `ASSUMPTIONS` lists all assumptions.
 
-    The DataFrame is lazy and expensive: write or cache it before using it twice. Java's assignors are the
-    exception: the driver replays the history with them at once, one group at a time.
+    The DataFrame is lazy and expensive: write or cache it before using it twice. The assignors of Java and of
+    librdkafka are the exception: the driver replays the history with them at once, one group at a time.
 
     Args:
-        generations: `group_generations`. Protocol types other than `consumer` are skipped. A KIP-848 group is
-            replayed if `members` has its members, with the same `log_partition` and `log_offset`.
+        generations: `group_generations`. Protocol types other than `consumer` are skipped, and so are share
+            and streams groups. A KIP-848 group is replayed if `members` has its members, with the same
+            `log_partition` and `log_offset`.
         members: `group_members`.
         assignors: Names of built-in assignors (`range`, `roundrobin`, `sticky`, `cooperative-sticky`,
-            `co-partitioned-sticky`) or of Java's (`java:sticky`, `java:cooperative-sticky`), or import paths
-            of custom ones, `package.module:Class`.
+            `co-partitioned-sticky`), of Java's (`java:sticky`, `java:cooperative-sticky`) or of librdkafka's
+            (`librdkafka:cooperative-sticky`), or import paths of custom ones, `package.module:Class`.
         rebalances: `rebalances`, which has the measured durations; without it partition-seconds are null.
         topics: Topic metadata, sent to every worker: `topic`, `partitions`, and optionally `racks`, an array
             with the racks of each partition's replicas, and `weights`, an array with the weight of each
@@ -69,12 +77,20 @@ def run_what_if(
     if len(set(assignors)) < len(assignors):
         raise InvalidInputError(f"an assignor is given more than once: {', '.join(assignors)}")
     spark = generations.sparkSession
-    java = [
-        LoadedAssignor(name, java_assignor(name, spark._jvm), is_cached=False)  # noqa: SLF001 - as PySpark's own modules
+    # Its process starts with the first assignment.
+    leader = LibrdkafkaLeader(LibrdkafkaCooperativeSticky.name)
+    in_driver = [
+        LoadedAssignor(
+            name,
+            java_assignor(name, spark._jvm)  # noqa: SLF001 - as PySpark's own modules
+            if name.startswith(PREFIX)
+            else librdkafka_assignor(name, leader),
+            is_cached=False,
+        )
         for name in assignors
-        if name.startswith(PREFIX)
+        if name.startswith((PREFIX, LIBRDKAFKA_PREFIX))
     ]
-    others = tuple(name for name in assignors if not name.startswith(PREFIX))
+    others = tuple(name for name in assignors if not name.startswith((PREFIX, LIBRDKAFKA_PREFIX)))
     for name in others:
         load_assignor(name)
     tasks = tasks or _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
@@ -82,9 +98,11 @@ def run_what_if(
     rows = _records(records).unionByName(_members(members)).repartition(tasks, "group_id").groupBy("group_id")
     metadata = _topic_metadata(topics)
     replayed = rows.applyInArrow(_replayer(others, metadata), _RESULT_SCHEMA)
-    if java:
-        in_driver = _replay_in_driver(rows.applyInArrow(_packed, _PACKED_SCHEMA), java, metadata)
-        replayed = replayed.unionByName(spark.createDataFrame(in_driver, _RESULT_SCHEMA))
+    if in_driver:
+        packed = rows.applyInArrow(_packed, _PACKED_SCHEMA)
+        with closing(leader):
+            found = _replay_in_driver(packed, in_driver, metadata)
+        replayed = replayed.unionByName(spark.createDataFrame(found, _RESULT_SCHEMA))
     timed = replayed.withColumn("time", F.timestamp_micros("time")).withColumn("date", F.to_date("time"))
     return timed.select(*WHAT_IF_GENERATIONS.columns)
 
@@ -92,14 +110,17 @@ def run_what_if(
 def topic_weights(end_offsets: DataFrame) -> DataFrame:
     """Return the weights of partitions, for `run_what_if`: messages per second.
 
-    The rate is that between the first and the last sample.
+    The rate is that between the first and the last sample of the topic. The samples of a topic that was
+    deleted and created again are those since then.
 
     Args:
         end_offsets: `end_offsets`. A topic with a partition that has a single sample is left out.
     """
+    newest = F.max_by("topic_id", "time").over(Window.partitionBy("topic"))
+    current = end_offsets.withColumn("newest", newest).where(F.col("topic_id").eqNullSafe(F.col("newest")))
     seconds = (F.unix_micros(F.max("time")) - F.unix_micros(F.min("time"))) / 1e6
     grown = F.max("end_offset") - F.min("end_offset")
-    rates = end_offsets.groupBy("topic", "partition").agg(F.when(seconds > 0, grown / seconds).alias("rate"))
+    rates = current.groupBy("topic", "partition").agg(F.when(seconds > 0, grown / seconds).alias("rate"))
     by_partition = F.transform(
         F.array_sort(F.collect_list(F.struct("partition", "rate"))), lambda one: one["rate"]
     )
@@ -139,9 +160,9 @@ def compare(what_if_generations: DataFrame) -> DataFrame:
         F.min("time").alias("since"),
         F.max("time").alias("until"),
     )
-    measures = ("moved", "stopped", "partition_seconds")
+    costs = ("moved", "stopped", "partition_seconds")
     actual = sums.where(F.col("assignor") == ACTUAL).select(
-        "group_id", *(F.col(name).alias(f"{name}_actual") for name in measures)
+        "group_id", *(F.col(name).alias(f"{name}_actual") for name in costs)
     )
     joined = sums.join(actual, "group_id", "left").withColumn("date", F.to_date("until"))
     return joined.select(*WHAT_IF.columns)
@@ -166,10 +187,11 @@ def _mean_over_time(name: str) -> Column:
 def _records(generations: DataFrame) -> DataFrame:
     """Return one row per record of `group_generations`, with null in the columns of members."""
     tombstone = F.coalesce(F.col("tombstone"), F.lit(col=False))
-    is_consumer_group = F.coalesce(F.col("protocol_type"), F.lit("")).isin("consumer", "")
+    is_consumer_protocol = F.coalesce(F.col("protocol_type"), F.lit("")).isin("consumer", "")
     is_empty = tombstone | F.coalesce(F.col("member_count") == 0, F.lit(col=False))
     no_member = [F.lit(None).alias(name) for name in _MEMBER_COLUMNS]
-    kept = generations.where(tombstone | is_consumer_group)
+    has_owners = F.coalesce(F.col("group_type"), F.lit("")).isin("classic", "consumer", "")
+    kept = generations.where(has_owners & (tombstone | is_consumer_protocol))
     protocol = F.when(F.col("group_type") == "consumer", "consumer").otherwise(F.col("protocol"))
     return kept.select(
         *_record_columns(),

@@ -77,7 +77,7 @@ class GroupShape:
 
     @cached_property
     def subscribes(self) -> npt.NDArray[np.bool_]:
-        """Whether a member subscribes to a topic, as `(topics, members) bool`."""
+        """True if a member subscribes to a topic, as `(topics, members) bool`."""
         table = np.zeros((self.topics, self.members), np.bool_)
         for topic, subscriber_set in enumerate(self.indexed.subscriber_set_of.tolist()):
             table[topic, self.indexed.subscriber_sets[subscriber_set]] = True

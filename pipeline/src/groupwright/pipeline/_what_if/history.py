@@ -14,6 +14,7 @@ from groupwright.assignors.indexed import sorted_names, utf16_order
 from groupwright.pipeline._what_if.group_shape import Owners, Racks, ShapeKey
 
 _Numbers = npt.NDArray[np.int64]
+
 _MAX_PARTITIONS = 4_000_000
 
 
@@ -36,7 +37,14 @@ class TopicMetadata(NamedTuple):
 
 
 class RecordedMember(NamedTuple):
-    """A member in one generation, as recorded."""
+    """A member in one generation, as recorded.
+
+    Attributes:
+        id: The member id.
+        instance_id: `group.instance.id` of a static member.
+        rack: `client.rack`, if it sent one.
+        subscription: Its subscription, as an index into the history's subscriptions.
+    """
 
     id: str
     instance_id: str | None
@@ -128,6 +136,12 @@ def read_history(rows: pa.Table, metadata: Mapping[str, TopicMetadata]) -> Histo
 
 
 class _Reader:
+    """Reader of a group's rows, ordered by their position in the log.
+
+    A record is a run of rows with the same position: `_bounds` has the first row of each, and then the number
+    of rows. `_row`, `_topic` and `_partition` have one element for each assigned partition of a row.
+    """
+
     def __init__(self, rows: pa.Table, metadata: Mapping[str, TopicMetadata]) -> None:
         self._metadata = metadata
         order = np.lexsort([_numbers(rows, name) for name in ("log_offset", "log_partition")])
@@ -139,7 +153,7 @@ class _Reader:
         self._protocol = rows["protocol"].to_pylist()
         self._started = rows["started"].to_pylist()
         self._ended = rows["ended"].to_pylist()
-        self._number = _numbers(rows, "generation")
+        self._generation_number = _numbers(rows, "generation")
         self._time = _numbers(rows, "time")
         self._bounds = _record_bounds(rows)
         self.subscriptions, self._subscription_of = _subscriptions(rows["subscribed"])
@@ -181,13 +195,17 @@ class _Reader:
         return weights
 
     def generations(self) -> Iterator[RecordedGeneration]:
-        """Yield the generations; the last of several records of a generation counts."""
+        """Yield the generations.
+
+        Of several records of a generation, as when a static member restarts, the last one counts, but for the
+        measured times, which are those of the first record that has any.
+        """
         kept: list[tuple[int, tuple[int, int] | None]] = []
         for record, first in enumerate(self._bounds[:-1].tolist()):
             if not self._is_replayable(record):
                 continue
             measured = self._measured(record)
-            if kept and self._number[self._bounds[kept[-1][0]]] == self._number[first]:
+            if kept and self._generation_number[self._bounds[kept[-1][0]]] == self._generation_number[first]:
                 _, earlier = kept.pop()
                 measured = measured if earlier is None else earlier
             kept.append((record, measured))
@@ -199,7 +217,7 @@ class _Reader:
         return None if started is None or ended is None else (started, ended)
 
     def _of_record(self, column: list[Any], record: int) -> Any:
-        """Return a column's value of a record, which is in the row without a member."""
+        """Return a record's value of a column: its row without a member has it."""
         rows = slice(self._bounds[record], self._bounds[record + 1])
         return next((value for value in column[rows] if value is not None), None)
 
@@ -211,7 +229,7 @@ class _Reader:
 
     def _generation(self, record: int, measured: tuple[int, int] | None) -> RecordedGeneration:
         first, end = int(self._bounds[record]), int(self._bounds[record + 1])
-        number, time = int(self._number[first]), int(self._time[first])
+        number, time = int(self._generation_number[first]), int(self._time[first])
         member_rows = sorted(
             (row for row in range(first, end) if self._member_ids[row] is not None), key=self._order
         )
@@ -225,12 +243,13 @@ class _Reader:
             return RecordedGeneration(number, time, None)
         sizes = self._sizes[record]
         topics, key = self._key(members, sizes)
-        position_of = np.full(end - first + 1, UNASSIGNED, np.int32)
-        position_of[np.array(member_rows) - first] = np.arange(len(member_rows))
+        # The index of the member in each row of the record, in the order of `members`.
+        member_of_row = np.full(end - first + 1, UNASSIGNED, np.int32)
+        member_of_row[np.array(member_rows) - first] = np.arange(len(member_rows))
         owner = np.full(self.starts[-1], UNASSIGNED, np.int32)
         record_slice = slice(*np.searchsorted(self._row, [first, end]))
         assigned = self.starts[self._topic[record_slice]] + self._partition[record_slice]
-        owner[assigned] = position_of[self._row[record_slice] - first]
+        owner[assigned] = member_of_row[self._row[record_slice] - first]
         partition_indices = np.concatenate(
             [np.empty(0, np.int64), *(np.arange(sizes[topic]) + self.starts[topic] for topic in topics)]
         )
@@ -248,6 +267,7 @@ class _Reader:
         )
 
     def _order(self, row: int) -> tuple[bool, bytes, bytes]:
+        """Return the sort key of a row's member in Kafka's order: static members come first."""
         instance_id = self._instance_ids[row]
         return instance_id is None, utf16_order(instance_id or ""), utf16_order(self._member_ids[row])
 
@@ -256,6 +276,12 @@ class _Reader:
         return np.array([self.identities.setdefault(name, len(self.identities)) for name in names], np.int64)
 
     def _key(self, members: tuple[RecordedMember, ...], sizes: _Numbers) -> tuple[tuple[int, ...], ShapeKey]:
+        """Return the assignable topics, and the key of the group's shape.
+
+        Args:
+            members: The members in Kafka's order.
+            sizes: `(topics,) int64`, the number of partitions of each topic; 0 if unknown.
+        """
         index = self._topic_index
         subscribed_topics = {
             number: {index[name] for name in self.subscriptions[number] if name in index}
@@ -263,9 +289,9 @@ class _Reader:
         }
         all_subscribed = set[int]().union(*subscribed_topics.values())
         topics = tuple(sorted(topic for topic in all_subscribed if sizes[topic]))
-        topic_index = {topic: number for number, topic in enumerate(topics)}
+        number_of = {topic: number for number, topic in enumerate(topics)}
         listed = {
-            number: tuple(sorted(topic_index[topic] for topic in of_one if topic in topic_index))
+            number: tuple(sorted(number_of[topic] for topic in of_one if topic in number_of))
             for number, of_one in subscribed_topics.items()
         }
         numbers: dict[tuple[int, ...], int] = {}
@@ -294,6 +320,7 @@ def _numbers(rows: pa.Table, name: str) -> _Numbers:
 
 
 def _record_bounds(rows: pa.Table) -> _Numbers:
+    """Return the first row of each record, and then the number of rows."""
     where = np.stack([_numbers(rows, "log_partition"), _numbers(rows, "log_offset")])
     opens = np.flatnonzero((where[:, 1:] != where[:, :-1]).any(axis=0)) + 1
     return np.concatenate([[0], opens, [rows.num_rows]])

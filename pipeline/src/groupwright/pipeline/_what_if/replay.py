@@ -54,7 +54,10 @@ RESULT = pa.schema(
 _ERROR_LENGTH = 500
 
 
-_RESULT_NUMBERS = len(RESULT) - 3  # all but the group, the assignor and the error
+_UNKNOWN = (None,) * (len(RESULT) - 3)
+"""Values of a row with an error alone: all but the group, the assignor and the error."""
+_UNKNOWN_COST = (None,) * 10
+"""Values from `stopped` to `rounds` of a row whose assignor failed."""
 
 
 class _Result(NamedTuple):
@@ -74,6 +77,8 @@ class _Result(NamedTuple):
 
 
 class _Replayer(Protocol):
+    """Source of the assignments in a replay: the recorded ones, or an assignor."""
+
     def is_cooperative(self, recorded: RecordedGeneration) -> bool | None:
         """Return whether members keep their partitions while they rebalance; None if unknown."""
 
@@ -85,6 +90,8 @@ class _Replayer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Actual:
+    """The recorded assignments."""
+
     has_handovers: bool
 
     def is_cooperative(self, recorded: RecordedGeneration) -> bool | None:
@@ -102,6 +109,8 @@ class _Actual:
 
 @dataclass(frozen=True, slots=True)
 class _Cached:
+    """An assignor whose result depends on the group's shape and owners alone, so that it can be cached."""
+
     name: str
     cache: AssignmentCache
 
@@ -120,6 +129,8 @@ class _Cached:
 
 @dataclass(frozen=True, slots=True)
 class _Custom:
+    """An assignor that is called for every generation: a custom one, or one of Java's."""
+
     assignor: CustomAssignor
 
     def is_cooperative(self, recorded: RecordedGeneration) -> bool | None:  # noqa: ARG002 - as above
@@ -143,7 +154,7 @@ def replay_group(
     *,
     with_actual: bool = True,
 ) -> pa.Table:
-    """Replay a group's history; return one row per non-empty generation and assignor, the recorded one first.
+    """Replay a group's history; return one row per generation with members and assignor, the recorded first.
 
     Handover generations are merged with the rebalance that caused them. Members own what the assignor gave
     them in the previous generation, if they are still in the group. If an assignor fails, its row has the
@@ -161,7 +172,7 @@ def replay_group(
     try:
         history = read_history(rows, topic_metadata)
     except UnreplayableError as error:
-        return _table([[(group_id, name, *(None,) * _RESULT_NUMBERS, str(error)) for name in names]])
+        return _table([[(group_id, name, *_UNKNOWN, str(error)) for name in names]])
     generations = merge_handovers(history.generations, int(history.starts[-1]))
     replayers: list[_Replayer] = []
     if with_actual:
@@ -205,6 +216,13 @@ class _Replay:
     def _generation(
         self, recorded: RecordedGeneration, shape: GroupShape, held: float | None
     ) -> Iterator[tuple[Any, ...]]:
+        """Yield a row for each assignor.
+
+        Args:
+            recorded: The generation.
+            shape: The group's shape.
+            held: Seconds until the next generation; None for the last.
+        """
         had_owner = self._owner_identities[:, recorded.partition_indices] != UNASSIGNED
         owned = _owned(self._history, recorded, shape, self._owner_identities)
         assigned = owned.copy()
@@ -220,9 +238,9 @@ class _Replay:
         common = (recorded.number, recorded.time, shape.members, shape.partitions)
         for row, (name, result) in enumerate(zip(self._names, results, strict=True)):
             if result.error is not None:
-                yield (name, *common, *(None,) * 9, None, result.seconds, result.error)
+                yield (name, *common, *_UNKNOWN_COST, result.seconds, result.error)
                 continue
-            moved, fewest, imbalance, spread, far = (column[row] for column in quality)
+            moved, fewest, imbalance, spread, rack_mismatches = (column[row] for column in quality)
             yield (
                 name,
                 *common,
@@ -233,7 +251,7 @@ class _Replay:
                 held,
                 loads[row],
                 spread,
-                far,
+                rack_mismatches,
                 result.rounds,
                 result.seconds,
                 None,
@@ -306,6 +324,7 @@ def _store_owners(
     assigned: Owners,
     succeeded: Sequence[bool],
 ) -> None:
+    """Store the owners after a generation; after an error, members keep their partitions."""
     identity = np.append(recorded.identities, UNASSIGNED)
     for row, has_succeeded in enumerate(succeeded):
         if has_succeeded:

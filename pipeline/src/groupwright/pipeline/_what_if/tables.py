@@ -2,7 +2,7 @@
 
 from pyspark.sql.types import DataType, StructField, StructType
 
-from groupwright.pipeline.schemas import DATE, DOUBLE, INT, LONG, PARTITION_COLUMN, STRING, TIME, Table
+from groupwright.pipeline.record_schemas import DATE, DOUBLE, INT, LONG, PARTITION_COLUMN, STRING, TIME, Table
 
 
 def _column(name: str, kind: DataType, comment: str) -> StructField:

@@ -99,15 +99,15 @@ def _subscriptions(rng: random.Random, names: list[str], members: int) -> _Subsc
 def _earlier_assignment(
     rng: random.Random, subscriptions: _Subscriptions, topics: dict[str, Topic]
 ) -> _Claims:
-    """Return consistent claims from one assignment, in which some partitions are unassigned."""
+    """Return consistent claims from one assignment, whose members were some of these and some that left."""
     members = len(subscriptions)
-    there = rng.sample(range(members), rng.randint(0, members))
+    earlier = rng.sample(range(members), rng.randint(0, members))
     claims: _Claims = [{} for _ in range(members)]
     for name, topic in topics.items():
-        wanted_it = [number for number in there if name in subscriptions[number] or _happens(rng, 0.1)]
-        has_left = [None] if not wanted_it or _happens(rng, 0.3) else []
+        subscribers = [number for number in earlier if name in subscriptions[number] or _happens(rng, 0.1)]
+        departed = [None] if not subscribers or _happens(rng, 0.3) else []
         for partition in range(rng.choice((topic.partitions, topic.partitions // 2))):
-            owner = rng.choice([*wanted_it, *has_left])
+            owner = rng.choice([*subscribers, *departed])
             if owner is not None:
                 claims[owner].setdefault(name, []).append(partition)
     return claims

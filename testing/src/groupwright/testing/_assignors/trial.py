@@ -4,7 +4,7 @@ import copy
 import random
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from groupwright.assignors import (
@@ -58,7 +58,7 @@ class Outcome:
         first: The first assignment.
         last: The assignment after the last rebalance; the first one unless the assignor is cooperative.
         quality: The quality of the last assignment.
-        rounds: The rebalances that a cooperative assignor took; 0 for others.
+        rounds: Number of rebalances until a cooperative assignor's group settled; 0 for others.
         seconds: The time of one assignment, including the checks of its result.
     """
 
@@ -95,11 +95,11 @@ class Trial:
         Raises:
             FaultyAssignorError: The assignor fails.
         """
-        played = self._played(rounds)
-        if not played.rebalances:  # a group without members has no leader
-            return Outcome(played.assignment, played.assignment, evaluate(self._group, {}), 0, 0.0)
-        joined, first = played.rebalances[0].group, played.rebalances[0].assignment
-        seconds = self._expect_same(joined, first, "when it is asked again")
+        simulated = self._simulate(rounds)
+        if not simulated.rebalances:  # a group without members has no leader
+            return Outcome(simulated.assignment, simulated.assignment, evaluate(self._group, {}), 0, 0.0)
+        joined, first = simulated.rebalances[0].group, simulated.rebalances[0].assignment
+        seconds = self._expect_same(joined, first, "when it assigns the same group again")
         self._expect_same(
             _shuffled(joined, self._number),
             first,
@@ -107,16 +107,16 @@ class Trial:
         )
         is_cooperative = RebalanceProtocol.COOPERATIVE in self._assignor.protocols
         if is_cooperative and not self._may_leave_out:
-            for rebalance in played.rebalances:
-                free = unassigned(rebalance.group, rebalance.assignment, unclaimed=True)
-                if free:
-                    raise self.fault(f"withholds partitions that no member has: {free}")
-        last = played.assignment
+            for rebalance in simulated.rebalances:
+                withheld = unassigned(rebalance.group, rebalance.assignment, unclaimed=True)
+                if withheld:
+                    raise self.fault(f"withholds partitions that no member has: {withheld}")
+        last = simulated.assignment
         left_out = unassigned(self._group, last)
         if left_out and not self._may_leave_out:
-            raise self.fault(f"gives partitions to nobody: {left_out}")
-        took = len(played.rebalances) if is_cooperative else 0
-        return Outcome(first, last, evaluate(self._group, last), took, seconds)
+            raise self.fault(f"leaves partitions unassigned: {left_out}")
+        rebalances = len(simulated.rebalances) if is_cooperative else 0
+        return Outcome(first, last, evaluate(self._group, last), rebalances, seconds)
 
     def seconds(self) -> float:
         """Return the time of one assignment, including the checks of its result.
@@ -125,29 +125,29 @@ class Trial:
             FaultyAssignorError: The assignor raises something, or its result is not an assignment of the
                 group.
         """
-        joined = self._played(rounds=8).rebalances[0].group
+        joined = self._simulate(rounds=8).rebalances[0].group
         return self._assigned(joined)[1]
 
-    def _played(self, rounds: int) -> SimulatedEvent:
-        with self.blaming("assign"):
-            (played,) = simulate(
+    def _simulate(self, rounds: int) -> SimulatedEvent:
+        with self.errors_as_faults("assign"):
+            (simulated,) = simulate(
                 self._group,
-                lambda _: _Watched(self, self._assignor, copy.deepcopy(self._assignor)),
+                lambda _: _CheckedCopy(self, self._assignor, copy.deepcopy(self._assignor)),
                 max_rebalances=rounds,
             )
-        return played
+        return simulated
 
     def _assigned(self, group: Group) -> tuple[Assignment, float]:
         """Return a checked assignment, and the time it took in seconds."""
-        leader = _Watched(self, self._assignor, self._assignor)
+        leader = _CheckedCopy(self, self._assignor, self._assignor)
         started = time.perf_counter()
-        with self.blaming("assign"):
+        with self.errors_as_faults("assign"):
             assignment = assign(leader, group)
         return assignment, time.perf_counter() - started
 
     @contextmanager
-    def blaming(self, method: str) -> Iterator[None]:
-        """Turn every error into a `FaultyAssignorError`."""
+    def errors_as_faults(self, method: str) -> Iterator[None]:
+        """Turn every error in the block into a `FaultyAssignorError`, which names the method."""
         try:
             yield
         except FaultyAssignorError:
@@ -169,7 +169,7 @@ class Trial:
         return FaultyAssignorError(f"assignor {self._assignor.name!r} {does}", self._group, self._number)
 
 
-class _Watched(Assignor):
+class _CheckedCopy(Assignor):
     """A member's copy of the assignor, whose errors name the method. Every leader calls the original."""
 
     def __init__(self, trial: Trial, original: Assignor, copied: Assignor) -> None:
@@ -180,14 +180,16 @@ class _Watched(Assignor):
         self._copy = copied
 
     def user_data(self, topics: frozenset[str]) -> bytes | None:
-        with self._trial.blaming("user_data"):
+        with suppress(AttributeError):  # a frozen assignor
+            self._copy.rebalance_protocol = self.rebalance_protocol
+        with self._trial.errors_as_faults("user_data"):
             user_data = self._copy.user_data(topics)
         if not isinstance(user_data, bytes | None):
             raise self._trial.fault(f"returns {user_data!r} from user_data, which is neither bytes nor None")
         return user_data
 
     def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:
-        with self._trial.blaming("on_assignment"):
+        with self._trial.errors_as_faults("on_assignment"):
             self._copy.on_assignment(assignment, generation)
 
     def assign(self, group: Group) -> Assignment | Plan:

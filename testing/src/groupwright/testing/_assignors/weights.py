@@ -20,7 +20,7 @@ def skewed_weights(rng: random.Random, partitions: int) -> list[float]:
 
 
 def adversarial_weights(rng: random.Random, partitions: int) -> list[float] | None:
-    """Return weights that are hard to balance, or absurd.
+    """Return weights that are hard to balance, or extreme.
 
     They are one giant among small ones, all 0, some 0, of any magnitude, hardly different, hard for
     "largest first", or unknown.

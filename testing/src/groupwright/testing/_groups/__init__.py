@@ -1,1 +1,1 @@
-"""Groups under load: members, a producer, a ledger, and the checks of what a group promises."""
+"""Groups under load: members, a producer, a ledger, and checks of a group's guarantees."""

@@ -118,10 +118,10 @@ class Left(Event):
 
 @dataclass(frozen=True, slots=True)
 class Killed(Event):
-    """The member's process was killed, and all that it wrote was read.
+    """The member's process was killed, and its whole history was read.
 
     Attributes:
-        offsets: The group's committed offsets, as the coordinator had them then.
+        offsets: The group's committed offsets at the coordinator after that.
     """
 
     offsets: dict[Partition, int]
@@ -129,7 +129,7 @@ class Killed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Faulted(Event):
-    """A fault began or ended, after which others may own what the member has not revoked.
+    """A fault began or ended, in which others may be assigned what the member has not revoked.
 
     Attributes:
         fault: ``suspend`` or ``pause polling``.
@@ -183,7 +183,7 @@ def decode(line: bytes, kinds: dict[str, type[Event]] = KINDS) -> Event:
     name, *fields = json.loads(line)
     kind = kinds[name]
     values: dict[str, Any] = dict(zip(kind.__dataclass_fields__, fields, strict=True))
-    if "key" in values:
+    if "key" in values:  # a partition, in events that callers define
         values["key"] = tuple(values["key"])
     if "partitions" in values:
         values["partitions"] = tuple(map(tuple, values["partitions"]))

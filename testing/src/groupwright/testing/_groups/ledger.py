@@ -42,10 +42,10 @@ class Ledger:
         self.commits: Counter[str] = Counter()
         self._owned: defaultdict[str, set[Partition]] = defaultdict(set)
         self._assigned: set[str] = set()
-        self._consumed_of: Counter[str] = Counter()
+        self._consumed_by_member: Counter[str] = Counter()
         self._committed: dict[Partition, int] = {}
-        self._written: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
-        self._read: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
+        self._produced_offsets: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
+        self._consumed_offsets: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
         self._lock = threading.RLock()
 
     # --- Writing
@@ -62,7 +62,7 @@ class Ledger:
         with self._lock:
             self.produced.append(event)
             for span in event.spans:
-                self._written[span.topic, span.partition].put(span.start, span.stop, None)
+                self._produced_offsets[span.topic, span.partition].put(span.start, span.stop, None)
 
     def _apply(self, member: str, event: Event) -> None:
         match event:
@@ -75,8 +75,8 @@ class Ledger:
                 self.generations[member] = generation
             case Consumed(spans=spans):
                 for span in spans:
-                    self._consumed_of[member] += span.size
-                    self._read[span.topic, span.partition].put(span.start, span.stop, None)
+                    self._consumed_by_member[member] += span.size
+                    self._consumed_offsets[span.topic, span.partition].put(span.start, span.stop, None)
             case Committed(offsets=offsets):
                 self.commits[member] += 1
                 for partition, offset in offsets.items():
@@ -94,18 +94,18 @@ class Ledger:
     def produced_count(self) -> int:
         """The number of messages that brokers acknowledged."""
         with self._lock:
-            return sum(each.size for each in self._written.values())
+            return sum(each.size for each in self._produced_offsets.values())
 
     @property
     def consumed_count(self) -> int:
         """The number of deliveries, over all members; a message that was consumed twice counts twice."""
-        return sum(self._consumed_of.values())
+        return sum(self._consumed_by_member.values())
 
     @property
     def redelivered_count(self) -> int:
         """The number of deliveries of messages that had been consumed before."""
         with self._lock:
-            return self.consumed_count - sum(each.size for each in self._read.values())
+            return self.consumed_count - sum(each.size for each in self._consumed_offsets.values())
 
     @property
     def unconsumed_count(self) -> int:
@@ -113,13 +113,13 @@ class Ledger:
         with self._lock:
             return sum(
                 stop - start
-                for partition, written in self._written.items()
-                for start, stop in written.without(self._read[partition])
+                for partition, produced in self._produced_offsets.items()
+                for start, stop in produced.without(self._consumed_offsets[partition])
             )
 
     def consumed_by(self, member: str) -> int:
         """Return the number of messages that a member has consumed."""
-        return self._consumed_of[member]
+        return self._consumed_by_member[member]
 
     def owned_by(self, member: str) -> set[Partition]:
         """Return the partitions that a member owns now, according to its callbacks."""
@@ -157,9 +157,9 @@ class Ledger:
         return sorted(found, key=lambda window: window.begin)
 
     def ends(self) -> dict[Partition, int]:
-        """Return the end offset of the produced messages, by partition."""
+        """Return the log end offset by partition: one past the last acknowledged message."""
         with self._lock:
-            return {partition: written.end for partition, written in self._written.items()}
+            return {partition: produced.end for partition, produced in self._produced_offsets.items()}
 
     def committed(self) -> dict[Partition, int]:
         """Return the highest offset that any member reported as committed, by partition."""
@@ -171,8 +171,8 @@ class Ledger:
         with self._lock:
             return not any(
                 start < until.get(partition, 0)
-                for partition, written in self._written.items()
-                for start, _ in written.without(self._read[partition])
+                for partition, produced in self._produced_offsets.items()
+                for start, _ in produced.without(self._consumed_offsets[partition])
             )
 
     def errors(self, member: str) -> list[str]:

@@ -14,7 +14,7 @@ from groupwright.testing.errors import LoadedGroupError
 
 _TICK = 0.02
 _REPORT_SECONDS = 0.1
-_END_SECONDS = 60.0
+_JOIN_SECONDS = 60.0
 
 
 class Load:
@@ -28,7 +28,7 @@ class Load:
         record: Callable[[Produced], None],
         producer: Callable[[dict[str, Any]], Any] = Producer,
     ) -> None:
-        """Describe it.
+        """Create the producer; `with` starts it.
 
         Args:
             partitions: Returns the partitions to produce to; called before each round of messages.
@@ -60,11 +60,11 @@ class Load:
         self._stopping.set()
         self._producer.purge()
         if self._thread.ident is not None:
-            self._thread.join(_END_SECONDS)
+            self._thread.join(_JOIN_SECONDS)
 
     @property
     def ended(self) -> bool:
-        """Whether the producer has stopped, and all its messages are delivered and recorded."""
+        """True if the producer has stopped, and all its messages are delivered and recorded."""
         return not self._thread.is_alive()
 
     def stop(self) -> None:

@@ -24,12 +24,12 @@ from groupwright.testing._kafka.kafka import Kafka
 from groupwright.testing.errors import LoadedGroupError
 
 _STEP_SECONDS = 0.02
-_ANSWER_SECONDS = 10.0
+_REQUEST_TIMEOUT = 10.0
 _CONFIG = {"auto.offset.reset": "earliest"}
 
 
 class LoadedGroup:
-    """Members of one group, a producer that writes to their topics, and a ledger of all they do.
+    """Members of one group, a producer that writes to their topics, and a ledger of their events.
 
     The producer runs from the start of the ``with`` block. Members are threads or processes that the block
     starts. When the block ends, all members leave; a process that does not leave in time is killed. On POSIX
@@ -64,9 +64,9 @@ class LoadedGroup:
         Args:
             kafka: A running Kafka of this package, or any bootstrap address.
             topics: The topics, which exist, with their numbers of partitions.
-            consumer: Makes the members' consumers: a class such as `confluent_kafka.Consumer` or
+            consumer: Creates the members' consumers: a class such as `confluent_kafka.Consumer` or
                 `groupwright.consumer.Consumer`, or a function of the configuration. Members that are
-                processes import it, so it must be a module's, or a reference ``module:name``.
+                processes import it by its module and name, or by a reference ``module:name``.
             group_id: The group id; by default a unique one.
             config: The members' configuration besides `bootstrap.servers`, `group.id` and `client.id`.
             client_config: Configuration of all clients (members, producer, checks), such as security.
@@ -83,7 +83,7 @@ class LoadedGroup:
         self.group_id = group_id or f"loaded-group-{uuid.uuid4().hex[:8]}"
         self.topics = dict(topics)
         self.members: list[Member] = []
-        self._everyone: list[Member] = []
+        self._all_members: list[Member] = []
         self._client_config = {**(client_config or {}), "bootstrap.servers": servers}
         self._consumer = consumer
         self._config = {
@@ -139,7 +139,7 @@ class LoadedGroup:
         Args:
             name: Its name, unique in this group; only a thread that has left may use its name again. By
                 default, ``member-1`` and so on.
-            config: Configuration of its own; it wins over the group's.
+            config: Configuration of its own, which overrides the group's.
             consumer: Creates its consumer; by default the group's factory.
             process: Whether it is a process; by default as in the group.
             hooks: Callbacks of its application, if it is a thread.
@@ -147,8 +147,8 @@ class LoadedGroup:
         Returns:
             A `ProcessMember` or a `ThreadMember`.
         """
-        name = name or f"member-{len(self._everyone) + 1}"
-        if any(member.name == name and not _may_come_back(member) for member in self._everyone):
+        name = name or f"member-{len(self._all_members) + 1}"
+        if any(member.name == name and not _may_be_replaced(member) for member in self._all_members):
             raise LoadedGroupError(f"there is, or was, a member {name!r}: give this one another name")
         settings = {**self._config, "client.id": name, **(config or {})}
         make = consumer or self._consumer
@@ -168,7 +168,7 @@ class LoadedGroup:
         else:
             if isinstance(make, str):
                 raise LoadedGroupError(
-                    f"{make!r} is for members that are processes: give a class or function"
+                    f"only members that are processes take a reference ({make!r}): pass a class or function"
                 )
             member = ThreadMember(
                 make,
@@ -180,7 +180,7 @@ class LoadedGroup:
                 patience=self._patience,
             )
         self.members.append(member)
-        self._everyone.append(member)
+        self._all_members.append(member)
         return member
 
     def start_members(self, count: int) -> list[Member]:
@@ -233,7 +233,7 @@ class LoadedGroup:
         reader = confluent_kafka.Consumer({**self._client_config, "group.id": self.group_id, "log_level": 0})
         try:
             wanted = [TopicPartition(*partition) for partition in self._partitions()]
-            found = reader.committed(wanted, timeout=_ANSWER_SECONDS)
+            found = reader.committed(wanted, timeout=_REQUEST_TIMEOUT)
         finally:
             reader.close()
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
@@ -253,7 +253,7 @@ class LoadedGroup:
         """
         timeout = self._patience if timeout is None else timeout
         if not self._wait(condition, timeout):
-            raise LoadedGroupError(f"{what}: not within {timeout:g} s")
+            raise LoadedGroupError(f"timed out after {timeout:g} s: {what}")
 
     def wait_until_settled(self, timeout: float | None = None) -> None:
         """Wait until each partition has one owner, and all active members have the same generation.
@@ -273,10 +273,11 @@ class LoadedGroup:
         ledger = self.ledger
         active = [member for member in self.members if member.is_active]
         generations = {member.name: ledger.generations.get(member.name) for member in active}
-        if None not in generations.values() and len(set(generations.values())) != 1:
-            return "the members' generations are " + (
-                ", ".join(f"{number} of {name}" for name, number in generations.items())
-                or "none: no member is active"
+        if not active:
+            return "no member is active"
+        if None not in generations.values() and len(set(generations.values())) > 1:
+            return "the members' generations are " + ", ".join(
+                f"{number} of {name}" for name, number in generations.items()
             )
         if missing := [member.name for member in active if not ledger.was_assigned(member.name)]:
             return f"on_assign has not been called in {', '.join(missing)}"
@@ -298,7 +299,7 @@ class LoadedGroup:
             LoadedGroupError: As `wait_until` does.
         """
         ends = self.ledger.ends()
-        self.wait_until(lambda: self.ledger.is_consumed(ends), "every message that was produced", timeout)
+        self.wait_until(lambda: self.ledger.is_consumed(ends), "every produced message is consumed", timeout)
 
     def wait_until_progress(self, timeout: float | None = None) -> None:
         """Wait until messages produced from now on are consumed and committed, in each partition.
@@ -311,16 +312,16 @@ class LoadedGroup:
         def reached(offsets: Mapping[Partition, int]) -> bool:
             return all(offsets.get(each, 0) > before.get(each, 0) for each in self._partitions())
 
-        self.wait_until(lambda: reached(self.ledger.ends()), "new messages in each partition", timeout)
+        self.wait_until(lambda: reached(self.ledger.ends()), "each partition has new messages", timeout)
         ends = self.ledger.ends()
-        self.wait_until(lambda: self.ledger.is_consumed(ends), "the new messages to be consumed", timeout)
+        self.wait_until(lambda: self.ledger.is_consumed(ends), "the new messages are consumed", timeout)
         self.wait_until(
             lambda: all(self.ledger.committed().get(each, 0) >= end for each, end in ends.items()),
-            "the commits of what was consumed",
+            "the consumed messages are committed",
             timeout,
         )
 
-    # --- The end
+    # --- Stop and check
 
     def stop_producing(self, timeout: float | None = None) -> None:
         """Stop producing, and wait until all messages are acknowledged.
@@ -331,7 +332,7 @@ class LoadedGroup:
         load = self._load
         if load is not None:
             load.stop()
-            self.wait_until(lambda: load.ended, "the end of the producer", timeout)
+            self.wait_until(lambda: load.ended, "all messages are acknowledged", timeout)
             load.raise_for_error()
 
     def finish(self, duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST})) -> Report:
@@ -341,14 +342,14 @@ class LoadedGroup:
             duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
 
         Raises:
-            LoadedGroupError: A member did not end in time, or raised an error.
-            PromiseBrokenError: A guarantee was violated.
+            LoadedGroupError: A member did not end in time, or its polls raised or returned an error.
+            GuaranteeViolatedError: A guarantee was violated.
         """
         self.stop_producing()
         # Messages that are not consumed in time are reported as lost.
         self._wait(lambda: not self.ledger.unconsumed_count, self._patience)
         self.leave(*self.members)
-        if errors := {member.name: found for member in self._everyone if (found := self._errors(member))}:
+        if errors := {member.name: found for member in self._all_members if (found := self._errors(member))}:
             raise LoadedGroupError(f"members' polls raised or returned errors: {errors}")
         report = self.ledger.check(duplicates_after)
         report.raise_for_violations()
@@ -363,13 +364,15 @@ class LoadedGroup:
         try:
             if self._load is not None:
                 self._load.__exit__(None, None, None)
-            for member in self._everyone:
+            for member in self._all_members:
                 member.request_leave()
             deadline = now() + self._patience
-            while not all(member.has_ended for member in self._everyone) and now() < deadline and not hurry():
+            while (
+                not all(member.has_ended for member in self._all_members) and now() < deadline and not hurry()
+            ):
                 self._pause.wait(_STEP_SECONDS)
         finally:
-            for member in self._everyone:
+            for member in self._all_members:
                 if isinstance(member, ProcessMember):
                     member.kill()
             self.members.clear()
@@ -377,10 +380,10 @@ class LoadedGroup:
                 self._temporary.cleanup()
                 self._temporary = None
 
-    # --- Parts
+    # --- Helpers
 
     def _refresh(self) -> None:
-        for member in self._everyone:
+        for member in self._all_members:
             if isinstance(member, ProcessMember):
                 member.refresh()
 
@@ -413,12 +416,12 @@ class LoadedGroup:
         return list(member.errors) if isinstance(member, ThreadMember) else self._ledger.errors(member.name)
 
     def _disagreement(self, owned: Mapping[str, set[Partition]]) -> str:
-        """Return the coordinator's state and assignment if unstable or unlike what members own."""
+        """Return the group's state and assignment at the coordinator; empty if stable and as owned."""
         if self._admin is None:
             self._admin = AdminClient({**self._client_config, "log_level": 0})
         with contextlib.suppress(KafkaException):
-            asked = self._admin.describe_consumer_groups([self.group_id], request_timeout=_ANSWER_SECONDS)
-            found = asked[self.group_id].result(_ANSWER_SECONDS)
+            futures = self._admin.describe_consumer_groups([self.group_id], request_timeout=_REQUEST_TIMEOUT)
+            found = futures[self.group_id].result(_REQUEST_TIMEOUT)
             assigned = {
                 member.client_id: {
                     (each.topic, each.partition) for each in member.assignment.topic_partitions
@@ -427,11 +430,11 @@ class LoadedGroup:
             }
             if found.state is ConsumerGroupState.STABLE and assigned == owned:
                 return ""
-            return f"the coordinator is {found.state}, and has assigned {assigned}"
-        return "the coordinator does not answer"
+            return f"the coordinator reports the state {found.state.name} and the assignment {assigned}"
+        return "the coordinator does not respond"
 
 
-def _may_come_back(member: Member) -> bool:
+def _may_be_replaced(member: Member) -> bool:
     return isinstance(member, ThreadMember) and member.has_ended
 
 

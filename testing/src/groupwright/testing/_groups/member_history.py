@@ -1,7 +1,7 @@
-"""A member's ownership windows, put together from its history. Pure.
+"""A member's ownership windows, derived from its history. Pure.
 
-A window is the time in which a member owned a partition by its own account: from the call of on_assign to
-the call of on_revoke or on_lost.
+A window is the time in which a member owned a partition, according to its callbacks: from the call of
+on_assign to the call of on_revoke or on_lost.
 """
 
 import math
@@ -69,9 +69,9 @@ class MemberHistory:
 
     Attributes:
         name: The member's name.
-        windows: Its ownership, in the order of time.
-        strays: Messages, with their times, of partitions that it owned neither before nor after the poll.
-        faults: The times (begin, end) of faults in which others may take over what it has not revoked.
+        windows: Its ownership windows, in the order of their begin.
+        strays: Messages, with their times, of partitions that it owned at no time since the poll began.
+        faults: The times (begin, end) of faults in which others may be assigned what it has not revoked.
     """
 
     def __init__(self, name: str, events: Iterable[Event]) -> None:

@@ -49,7 +49,8 @@ class Hooks:
         on_assign: Called by on_assign.
         on_revoke: Called by on_revoke.
         on_lost: Called by on_lost.
-        on_messages: Called with the consumer and what one call of poll or consume returned, errors left out.
+        on_messages: Called after each call of poll or consume with the consumer and the returned messages,
+            without errors.
     """
 
     on_assign: Callback = _ignore
@@ -64,12 +65,12 @@ class MemberLoop(RebalanceListener):
     Attributes:
         name: The member's name, which is its ``client.id``.
         consumer: The consumer.
-        details: What the factory reported.
-        errors: What polls raised, and the group's errors that they returned.
-        rebalances: What the consumer reported to its listener; empty where it has none.
+        details: Details that the factory reported (`WithDetails`).
+        errors: Exceptions of polls, and errors of the group that they returned.
+        rebalances: The rebalances that the consumer reported; empty if the consumer takes no listener.
         callbacks: Its rebalance callbacks: ``assign``, ``revoke`` or ``lost``, and the partitions, sorted.
         owned: The partitions that it owns. With a listener, new ones count once the rebalance has ended.
-        hooks: What the application does.
+        hooks: Callbacks of the application.
     """
 
     def __init__(
@@ -82,15 +83,15 @@ class MemberLoop(RebalanceListener):
         batch: int = 1,
         hooks: Hooks | None = None,
     ) -> None:
-        """Make the consumer and subscribe; `run` polls.
+        """Create the consumer and subscribe; `run` polls.
 
         Args:
-            make: Makes the consumer of its configuration.
+            make: Creates the consumer from its configuration.
             config: The configuration; its `on_commit` is called as well.
-            topics: What to subscribe to.
+            topics: The topics to subscribe to.
             record: Called with events.
-            batch: The most messages of a call: 1 for `poll`, more for `consume`.
-            hooks: What the application does.
+            batch: Maximum number of messages per call: 1 for `poll`, more for `consume`.
+            hooks: Callbacks of the application.
         """
         self.name = str(config["client.id"])
         self.hooks = hooks or Hooks()
@@ -119,7 +120,7 @@ class MemberLoop(RebalanceListener):
         self._leaving = True
 
     def pause_polling(self) -> None:
-        """Stop polling until `resume_polling`; heartbeats continue."""
+        """Stop polling until `resume_polling`; heartbeats continue for `max.poll.interval.ms`."""
         self._paused = True
 
     def resume_polling(self) -> None:
@@ -154,7 +155,7 @@ class MemberLoop(RebalanceListener):
             messages = [message for message in returned if message.error() is None]
             if messages:
                 # First, because the next poll may commit these messages.
-                self._record(events.Consumed(now(), polled, spans(map(_place, messages))))
+                self._record(events.Consumed(now(), polled, spans(map(_position, messages))))
             for message in returned:
                 self._check(message)
             self.hooks.on_messages(self.consumer, messages)
@@ -169,10 +170,10 @@ class MemberLoop(RebalanceListener):
         return [] if message is None else [message]
 
     def _check(self, message: Message) -> None:
-        """Record group-level errors; errors of a topic are ignored."""
+        """Record an error of the group. Errors of a topic, and of a long pause between polls, are ignored."""
         error = message.error()
-        late = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - librdkafka's public code
-        if error is not None and message.topic() is None and error.code() != late:
+        max_poll_exceeded = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - librdkafka's public code
+        if error is not None and message.topic() is None and error.code() != max_poll_exceeded:
             self._failed(KafkaException(error))
 
     def _failed(self, error: KafkaException) -> None:
@@ -205,27 +206,27 @@ class MemberLoop(RebalanceListener):
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         if error is None:
-            taken = {(p.topic, p.partition): p.offset for p in partitions if not p.error and p.offset >= 0}
-            self._record(events.Committed(now(), taken))
+            offsets = {(p.topic, p.partition): p.offset for p in partitions if not p.error and p.offset >= 0}
+            self._record(events.Committed(now(), offsets))
         if self._on_commit is not None:
             self._on_commit(error, partitions)
 
     def rebalanced(self, rebalance: Any) -> None:
-        """Record the end of a rebalance, as a listener of Groupwright's consumer."""
+        """Record the end of a rebalance (`RebalanceListener`); only Groupwright's consumer calls this."""
         self.rebalances.append(rebalance)
         owned = tuple(
             (topic, int(number)) for topic, numbers in rebalance.partitions.items() for number in numbers
         )
         outcome = str(rebalance.outcome)
         self._record(events.Rebalanced(now(), rebalance.generation, rebalance.duration, outcome, owned))
-        self.owned = set(owned)  # last, so that a thread that waits for it finds the rest too
+        self.owned = set(owned)  # last: a thread that waits for new partitions then finds the rest recorded
 
 
 def _keys(partitions: list[TopicPartition]) -> tuple[Partition, ...]:
     return tuple((each.topic, each.partition) for each in partitions)
 
 
-def _place(message: Message) -> tuple[str, int, int]:
+def _position(message: Message) -> tuple[str, int, int]:
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     if topic is None or partition is None or offset is None:
         raise TypeError("a message without an error has a topic, a partition and an offset")

@@ -71,7 +71,7 @@ def main(specification: Specification) -> int:
         signal.signal(signal.SIGUSR2, lambda *_: loop.resume_polling())
         loop.run()
     except Exception:
-        logging.getLogger(__name__).exception("the member ends")
+        logging.getLogger(__name__).exception("the member failed")
         return 1
     return 0
 

@@ -35,35 +35,35 @@ class Member(ABC):
     """
 
     def __init__(self, name: str, ledger: Ledger, patience: float = PATIENCE_SECONDS) -> None:
-        """Describe it.
+        """Create the member.
 
         Args:
             name: Its name.
-            ledger: Where its events go.
-            patience: Seconds that it may take to leave.
+            ledger: Records its events.
+            patience: Timeout in seconds for its leaving.
         """
         self.name = name
         self._ledger = ledger
         self._patience = patience
-        self._away = False
-        self._left = False
+        self._is_faulted = False
+        self._is_leaving = False
 
     # --- State
 
     @property
     def is_active(self) -> bool:
-        """Whether it polls: it is not leaving, ended, suspended or paused."""
-        return not (self._away or self._left or self.has_ended)
+        """True if it polls: it is not leaving, ended, suspended or paused."""
+        return not (self._is_faulted or self._is_leaving or self.has_ended)
 
     @property
     def was_asked_to_leave(self) -> bool:
-        """Whether its end is expected."""
-        return self._left
+        """True if it was asked to leave, or killed, so that its end is expected."""
+        return self._is_leaving
 
     @property
     @abstractmethod
     def has_ended(self) -> bool:
-        """Whether its thread or process has ended."""
+        """True if its thread or process has ended."""
 
     @property
     def owned(self) -> set[Partition]:
@@ -101,7 +101,7 @@ class Member(ABC):
     # --- Faults
 
     def pause_polling(self) -> None:
-        """Stop polling until `resume_polling`; heartbeats end after `max.poll.interval.ms`."""
+        """Stop polling until `resume_polling`; heartbeats continue for `max.poll.interval.ms`."""
         self._fault("pause polling", begins=True)
         self._pause_polling()
 
@@ -123,7 +123,7 @@ class Member(ABC):
         """
 
     def _fault(self, fault: str, *, begins: bool) -> None:
-        self._away = begins
+        self._is_faulted = begins
         self._ledger.record(self.name, Faulted(now(), fault, begins))
 
     @abstractmethod
@@ -138,9 +138,9 @@ class ThreadMember(Member):
 
     Attributes:
         consumer: The consumer.
-        hooks: What its application does; may be changed while it runs.
-        errors: What its polls raised, and the group's errors that they returned.
-        rebalances: What its consumer reported to its listener; empty where it has none.
+        hooks: Callbacks of its application; may be changed while it runs.
+        errors: Exceptions of its polls, and errors of the group that they returned.
+        rebalances: The rebalances that its consumer reported; empty if the consumer takes no listener.
         callbacks: Its rebalance callbacks: ``assign``, ``revoke`` or ``lost``, and the partitions, sorted.
     """
 
@@ -155,16 +155,16 @@ class ThreadMember(Member):
         hooks: Hooks | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
-        """Make the consumer, subscribe, and poll.
+        """Create the consumer, subscribe, and start the thread that polls.
 
         Args:
-            make: Makes the consumer of its configuration.
+            make: Creates the consumer from its configuration.
             config: The configuration, with a `client.id`.
-            topics: What to subscribe to.
-            ledger: Where its events go; by default, one of its own.
-            batch: The most messages of a call: 1 for `poll`, more for `consume`.
-            hooks: What its application does.
-            patience: Seconds that it may take to leave.
+            topics: The topics to subscribe to.
+            ledger: Records its events; by default, one of its own.
+            batch: Maximum number of messages per call: 1 for `poll`, more for `consume`.
+            hooks: Callbacks of its application.
+            patience: Timeout in seconds for its leaving.
         """
         ledger = Ledger() if ledger is None else ledger
         name = str(config["client.id"])
@@ -183,7 +183,7 @@ class ThreadMember(Member):
 
     @property
     def has_ended(self) -> bool:
-        """Whether its thread has ended."""
+        """True if its thread has ended."""
         return not self._thread.is_alive()
 
     @property
@@ -202,7 +202,7 @@ class ThreadMember(Member):
 
     def request_leave(self) -> None:
         """Make its thread close the consumer; return at once."""
-        self._left = True
+        self._is_leaving = True
         self._loop.leave()
 
     def leave(self) -> None:
@@ -249,18 +249,18 @@ class ProcessMember(Member):
         """Start the process.
 
         Args:
-            make: Makes the consumer. The process imports it: a class or function of a module, or
-                ``module:name``.
-            config: The configuration, with a `client.id`; values that JSON has.
-            topics: What to subscribe to.
-            ledger: Where its events go, by `refresh`.
-            directory: For its specification, history and log.
-            batch: The most messages of a call: 1 for `poll`, more for `consume`.
-            patience: Seconds that it may take to leave.
-            remove_if_orphaned: A directory to remove if this process dies before.
+            make: Creates the consumer. The process imports it: a class or function of a module, or a
+                reference ``module:name``.
+            config: The configuration, with a `client.id`; its values must be serializable as JSON.
+            topics: The topics to subscribe to.
+            ledger: Records its events on `refresh`.
+            directory: Folder for its specification, history and log.
+            batch: Maximum number of messages per call: 1 for `poll`, more for `consume`.
+            patience: Timeout in seconds for its leaving.
+            remove_if_orphaned: A directory to remove if this process dies before the member ends.
 
         Raises:
-            LoadedGroupError: The process could not import `make`, or JSON cannot hold the configuration.
+            LoadedGroupError: The process could not import `make`, or the configuration is not serializable.
         """
         name = str(config["client.id"])
         super().__init__(name, ledger, patience)
@@ -272,7 +272,9 @@ class ProcessMember(Member):
         try:
             command = specification.write(directory / f"{name}.json")
         except TypeError as error:
-            raise LoadedGroupError(f"the configuration of {name} does not fit in JSON: {error}") from error
+            raise LoadedGroupError(
+                f"the configuration of {name} is not serializable as JSON: {error}"
+            ) from error
         self._reader = HistoryReader(history)
         self._process = GuardedProcess(
             command, log_path=self._log_path, remove_if_orphaned=remove_if_orphaned
@@ -281,7 +283,7 @@ class ProcessMember(Member):
 
     @property
     def has_ended(self) -> bool:
-        """Whether its process has ended."""
+        """True if its process has ended."""
         return not self._process.running
 
     @property
@@ -304,7 +306,7 @@ class ProcessMember(Member):
 
     def request_leave(self) -> None:
         """Make it close its consumer and end (SIGTERM); return at once."""
-        self._left = True
+        self._is_leaving = True
         self._signal(signal.SIGTERM)
 
     def leave(self) -> None:
@@ -326,7 +328,7 @@ class ProcessMember(Member):
 
     def kill(self) -> None:
         """Kill the process (SIGKILL), and record the events it has written."""
-        self._left = True
+        self._is_leaving = True
         self._process.kill()
         self.refresh()
 
@@ -355,7 +357,7 @@ def _reference(make: ConsumerFactory | str) -> str:
     if isinstance(make, str):
         return make
     module, name = getattr(make, "__module__", ""), getattr(make, "__qualname__", "<lambda>")
-    module = "confluent_kafka" if module == "cimpl" else module  # as its extension module calls itself
+    module = "confluent_kafka" if module == "cimpl" else module  # its extension module names itself so
     if module in {"", "__main__"} or "<" in name:
         raise LoadedGroupError(
             f"a member's process cannot import {make!r}: "

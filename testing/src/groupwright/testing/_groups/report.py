@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from groupwright.testing._groups.events import Event, Partition, Produced
 from groupwright.testing._groups.member_history import End, MemberHistory, Window
 from groupwright.testing._groups.offsets import OffsetMap, Span
-from groupwright.testing.errors import PromiseBrokenError
+from groupwright.testing.errors import GuaranteeViolatedError
 
 ANY_END = frozenset(End)
-"""Allows duplicates after every change of owner: at-least-once delivery."""
+"""Allows duplicates of uncommitted messages after every change of owner: at-least-once delivery."""
 _GRACE_SECONDS = 2.0
 """Time in seconds for a member to learn after a fault that it has lost its partitions."""
+_LISTED = 20
+"""Violations in an error message."""
 _SHOWN = 3
+"""Examples in a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,12 @@ class Report:
         """Raise if a guarantee was violated.
 
         Raises:
-            PromiseBrokenError: A guarantee was violated; the message lists up to 20 violations.
+            GuaranteeViolatedError: A guarantee was violated; the message lists up to 20 violations.
         """
-        if broken := self.violations:
-            more = f"\n(and {len(broken) - 20} more)" if len(broken) > 20 else ""  # noqa: PLR2004 - enough to read
-            raise PromiseBrokenError("\n".join(broken[:20]) + more)
+        if violations := self.violations:
+            unlisted = len(violations) - _LISTED
+            more = f"\n(and {unlisted} more)" if unlisted > 0 else ""
+            raise GuaranteeViolatedError("\n".join(violations[:_LISTED]) + more)
 
 
 def examples(things: Sequence[object]) -> str:
@@ -101,23 +105,25 @@ def check(
         duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
     """
     members = {name: MemberHistory(name, events) for name, events in histories.items()}
-    written = _map(span for event in produced if isinstance(event, Produced) for span in event.spans)
+    produced_offsets = _offset_maps(
+        span for event in produced if isinstance(event, Produced) for span in event.spans
+    )
     windows: defaultdict[Partition, list[Window]] = defaultdict(list)
     for window in sorted((w for m in members.values() for w in m.windows), key=lambda window: window.begin):
         windows[window.partition].append(window)
     deliveries = [
-        (time, span, window) for them in windows.values() for window in them for time, span in window.consumed
+        (time, span, window) for each in windows.values() for window in each for time, span in window.consumed
     ]
     strays = [(member.name, time, span) for member in members.values() for time, span in member.strays]
-    read = _map([*(span for _, span, _ in deliveries), *(span for _, _, span in strays)])
-    explained, unexplained = _redelivered(deliveries, members, duplicates_after)
+    consumed_offsets = _offset_maps([*(span for _, span, _ in deliveries), *(span for _, _, span in strays)])
+    explained, unexplained = _redeliveries(deliveries, members, duplicates_after)
     return Report(
-        produced=sum(each.size for each in written.values()),
+        produced=sum(each.size for each in produced_offsets.values()),
         consumed=sum(span.size for _, span, _ in deliveries) + sum(span.size for _, _, span in strays),
-        conflicts=tuple(conflict for them in windows.values() for conflict in _conflicts(them, members)),
+        conflicts=tuple(conflict for each in windows.values() for conflict in _conflicts(each, members)),
         strays=tuple(f"{name} consumed {span}, at {time:.3f}" for name, time, span in strays),
-        lost=_difference(written, read),
-        foreign=_difference(read, written),
+        lost=_difference(produced_offsets, consumed_offsets),
+        foreign=_difference(consumed_offsets, produced_offsets),
         explained=tuple(explained),
         unexplained=tuple(unexplained),
     )
@@ -141,26 +147,33 @@ def _may_overlap(earlier: Window, later: Window, members: Mapping[str, MemberHis
     )
 
 
-def _redelivered(
+def _redeliveries(
     deliveries: Iterable[tuple[float, Span, Window]],
     members: Mapping[str, MemberHistory],
     duplicates_after: Collection[End],
 ) -> tuple[list[Redelivery], list[Redelivery]]:
+    """Return the explained and the unexplained redeliveries.
+
+    Offsets that were consumed before are split in two: those below `explained_from` are unexplained.
+    """
     explained: list[Redelivery] = []
     unexplained: list[Redelivery] = []
-    read: defaultdict[Partition, OffsetMap[Window]] = defaultdict(OffsetMap)
+    consumed: defaultdict[Partition, OffsetMap[Window]] = defaultdict(OffsetMap)
     for _, span, window in sorted(deliveries, key=lambda delivery: delivery[0]):
-        for piece in read[window.partition].put(span.start, span.stop, window):
+        for piece in consumed[window.partition].put(span.start, span.stop, window):
             before = piece.holder
             first, second = sorted((before, window), key=lambda each: each.begin)
             if first is not second and first.end > second.begin and _may_overlap(first, second, members):
-                middle = piece.start
+                explained_from = piece.start
             elif before.end <= window.begin and before.how in duplicates_after:
-                # Below its last commit, even a killed member leaves nothing to be read again.
-                middle = min(max(piece.start, before.committed), piece.stop)
+                # What the earlier member had committed must not be consumed again, even after a kill.
+                explained_from = min(max(piece.start, before.committed), piece.stop)
             else:
-                middle = piece.stop
-            for found, start, stop in ((unexplained, piece.start, middle), (explained, middle, piece.stop)):
+                explained_from = piece.stop
+            for found, start, stop in (
+                (unexplained, piece.start, explained_from),
+                (explained, explained_from, piece.stop),
+            ):
                 if start < stop:
                     found.append(
                         Redelivery(Span(*window.partition, start, stop), before.member, window.member)
@@ -168,7 +181,7 @@ def _redelivered(
     return explained, unexplained
 
 
-def _map(spans: Iterable[Span]) -> dict[Partition, OffsetMap[None]]:
+def _offset_maps(spans: Iterable[Span]) -> dict[Partition, OffsetMap[None]]:
     found: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
     for span in spans:
         found[span.topic, span.partition].put(span.start, span.stop, None)
@@ -176,11 +189,12 @@ def _map(spans: Iterable[Span]) -> dict[Partition, OffsetMap[None]]:
 
 
 def _difference(
-    of: Mapping[Partition, OffsetMap[None]], without: Mapping[Partition, OffsetMap[None]]
+    held: Mapping[Partition, OffsetMap[None]], other: Mapping[Partition, OffsetMap[None]]
 ) -> tuple[Span, ...]:
+    """Return the offsets in `held` that are not in `other`."""
     nothing: OffsetMap[None] = OffsetMap()
     return tuple(
         Span(*partition, start, stop)
-        for partition in sorted(of)
-        for start, stop in of[partition].without(without.get(partition, nothing))
+        for partition in sorted(held)
+        for start, stop in held[partition].without(other.get(partition, nothing))
     )

@@ -33,7 +33,7 @@ OnDownload = Callable[[str], None]
 """Called with the name of each file before it is downloaded, to show progress."""
 
 _log = logging.getLogger(__name__)
-_JAVA_ANSWER_SECONDS = 20.0
+_JAVA_VERSION_TIMEOUT = 20.0
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def resolve_jars(*coordinates: str, on_download: OnDownload | None = None) -> tu
 
 
 def class_archive_path(java: JavaRuntime, jars: Sequence[Path]) -> Path:
-    """Return where the classes that this Java loads from these jars are kept; the file may not exist.
+    """Return the path of the class data sharing (CDS) archive of this Java and these jars; it may not exist.
 
-    Java ignores a file that another build of Java has made, or from other jars.
+    The name depends on both, because Java ignores an archive of another build of Java or of other jars.
     """
     executable = java.executable.resolve()
     made_from = [str(executable), str(executable.stat().st_mtime_ns), *map(str, jars)]
@@ -155,17 +155,17 @@ def _java_candidates() -> Iterator[Path]:
 def _java_version(executable: Path) -> int | None:
     """Return the feature version that `java -version` prints, or None if it fails."""
     try:
-        answer = subprocess.run(  # noqa: S603 - the user's own java
+        printed = subprocess.run(  # noqa: S603 - the user's own java
             [executable, "-version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_JAVA_ANSWER_SECONDS,
+            timeout=_JAVA_VERSION_TIMEOUT,
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
     # `openjdk version "17.0.15" 2025-04-15`; Java 8 and earlier call themselves 1.8.
-    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    match = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
     return int(match[1]) if match else None

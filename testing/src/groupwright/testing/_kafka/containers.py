@@ -41,9 +41,12 @@ DEFAULT_IMAGE = "apache/kafka:4.3.1"
 
 _CERTIFICATES = Path("/etc/kafka/secrets")
 _DISK = "/mnt/data"
-_NAME = "groupwright.testing"
-_ANSWER_SECONDS = 1.0
+_PROBE = "groupwright.testing"
+"""Group id and topic of readiness checks; neither need exist."""
+_REQUEST_SECONDS = 1.0
+"""Timeout of one request of the readiness checks, which repeat it."""
 _STOP_SECONDS = 30
+"""Time for a clean shutdown of a node, after which the engine kills it."""
 _TAIL_LINES = 50
 
 
@@ -80,16 +83,15 @@ class KafkaContainers(Kafka):
             nodes: Number of nodes. Their ids are 1 to `nodes`.
             image: An image that is configured as `apache/kafka` is; by default what the environment variable
                 GROUPWRIGHT_KAFKA_IMAGE names, else `apache/kafka:4.3.1`.
-            security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
-                clients need.
+            security: Opens listeners with TLS and SASL beside the plain one; `secure_config` returns their
+                clients' configuration.
             proxied: Opens a listener whose clients connect through a proxy: `proxied_servers` are its
                 addresses, and `link` controls the connections to a node.
-            config: Settings of all brokers, which win over the defaults (`settings.cluster_node` lists them).
+            config: Settings of all brokers, which override the defaults (`settings.cluster_node` lists them).
             disk: The size of each node's data directory, as in ``256m``. With a size, the directory is in
                 memory and is lost when the node stops; `fill_disk` fills it.
-            startup_timeout: Seconds until the cluster must serve clients and groups, without the image's
-                download.
-            heap: Each JVM's largest heap, in the form of its `-Xmx`.
+            startup_timeout: Time in seconds for the cluster to become ready, without the image's download.
+            heap: Maximum heap of each JVM, as in `-Xmx`.
 
         Raises:
             ValueError: `nodes` is less than 1.
@@ -118,7 +120,7 @@ class KafkaContainers(Kafka):
         return ",".join(map(self.address, self.nodes))
 
     def address(self, node: int) -> str:
-        """Return where a node's clients connect, in the form ``host:port``.
+        """Return the address of a node for clients, ``host:port``.
 
         Raises:
             KafkaContainersError: There is no such node, or the cluster has not been started.
@@ -158,15 +160,15 @@ class KafkaContainers(Kafka):
         self.close()
 
     def start_all(self) -> None:
-        """Start all nodes that do not run, and wait until each is there and groups are coordinated.
+        """Start all nodes that are not running, and wait until the cluster is ready (`wait_until_ready`).
 
         Raises:
             ContainersUnavailableError: There is no container engine, or no image.
-            KafkaContainersError: The engine does not do as asked.
+            KafkaContainersError: The engine rejected a request.
             KafkaNotReadyError: The cluster was not ready in time; the message ends with the nodes' logs.
         """
         if self._containers:
-            self._each([node for node in self.nodes if not self.running(node)], "start")
+            self._call_each([node for node in self.nodes if not self.running(node)], "start")
             self.wait_until_ready()
             return
         try:
@@ -196,7 +198,7 @@ class KafkaContainers(Kafka):
 
     def kill_all(self) -> None:
         """Kill all running nodes at once, as a power failure does."""
-        self._each([node for node in self.nodes if self.running(node)], "kill")
+        self._call_each([node for node in self.nodes if self.running(node)], "kill")
 
     def start(self, node: int) -> None:
         """Start a node that was stopped or killed, and wait until the cluster is ready.
@@ -239,51 +241,52 @@ class KafkaContainers(Kafka):
         """Fill the disk of a node's data directory.
 
         Raises:
-            KafkaContainersError: The cluster was made without `disk`.
+            KafkaContainersError: The cluster was created without `disk`.
         """
         if self._disk is None:
             raise KafkaContainersError(
-                'The nodes\' disks have no end: give the cluster a size, as in disk="256m"'
+                'The data directories have no size limit: create the cluster with one, as in disk="256m"'
             )
         self._container(node).exec_run(["dd", "if=/dev/zero", f"of={_DISK}/ballast", "bs=64k"])
 
     def wait_until_ready(self) -> None:
-        """Wait until all running nodes know each other, groups are coordinated, and replicas are in sync.
+        """Wait until all running nodes list each other, groups are coordinated, and replicas are in sync.
 
         Raises:
-            KafkaNotReadyError: That took more than `startup_timeout`, or a node has ended meanwhile.
+            KafkaNotReadyError: The wait took longer than `startup_timeout`, or a node exited meanwhile.
         """
         alive = {node for node in self.nodes if self.running(node)}
-        # Each is asked itself: the others count a node that was killed until its session ends.
+        # Each node is asked, since the others list a killed node until its session expires.
         clients = [AdminClient(self._client_settings(self.address(node))) for node in alive]
 
-        def nodes_count_each_other() -> bool:
+        def nodes_list_each_other() -> bool:
             for node in alive:
                 if not self.running(node):
                     tail = broker_log.tail(self.log(node), _TAIL_LINES)
-                    raise KafkaNotReadyError(f"Node {node} has ended by itself. It logs:\n{tail}")
-            return all(alive <= set(each.list_topics(timeout=_ANSWER_SECONDS).brokers) for each in clients)
+                    raise KafkaNotReadyError(f"Node {node} exited unexpectedly. Its log ends:\n{tail}")
+            return all(alive <= set(each.list_topics(timeout=_REQUEST_SECONDS).brokers) for each in clients)
 
         def groups_are_coordinated() -> bool:
-            member = Consumer({**self._client_settings(self.bootstrap_servers), "group.id": _NAME})
+            member = Consumer({**self._client_settings(self.bootstrap_servers), "group.id": _PROBE})
             try:
-                member.committed([TopicPartition(_NAME, 0)], timeout=_ANSWER_SECONDS)
+                member.committed([TopicPartition(_PROBE, 0)], timeout=_REQUEST_SECONDS)
             finally:
                 member.close()
             return True
 
         def replicas_are_in_sync() -> bool:
-            found = self.admin().list_topics(timeout=_ANSWER_SECONDS).topics.values()
+            found = self.admin().list_topics(timeout=_REQUEST_SECONDS).topics.values()
             return all(_is_in_sync(each, alive) for topic in found for each in topic.partitions.values())
 
         deadline = time.monotonic() + self._startup_timeout
-        for condition in (nodes_count_each_other, groups_are_coordinated, replicas_are_in_sync):
+        for condition in (nodes_list_each_other, groups_are_coordinated, replicas_are_in_sync):
             self._wait_for(condition, deadline)
 
-    # --- How it starts
+    # --- Start
 
     def _launch(self) -> None:
-        # Containers are removed by label, so that an interrupted start leaves none.
+        # No Ryuk, testcontainers' container that removes others: ours are removed by label, even after an
+        # interrupted start.
         testcontainers_config.ryuk_disabled = True
         engine.require_image(self.image)
         engine.remove_orphans()
@@ -299,42 +302,43 @@ class KafkaContainers(Kafka):
             with ThreadPoolExecutor(len(self._containers)) as pool:
                 list(pool.map(DockerContainer.start, self._containers.values()))
         except docker.errors.DockerException as error:
-            raise KafkaContainersError(f"The container engine does not do as asked: {error}") from error
+            raise KafkaContainersError(f"The container engine rejected a request: {error}") from error
 
     def _describe(
         self, cluster: str, network: Network, hosts: Mapping[int, str], directory: Path
     ) -> dict[int, DockerContainer]:
         cluster_id = settings.new_cluster_id()
-        described = {}
+        containers = {}
         for node, host in hosts.items():
             port = self._client_ports[node] = self._ports.choose()
-            described[node] = container = DockerContainer(
+            containers[node] = container = DockerContainer(
                 self.image,
                 labels=engine.labels(cluster),
                 network=network,
-                networking_config=engine.place(network, host),
+                networking_config=engine.networking_config(network, host),
             )
-            opened = self._prepare_listeners(node, directory)
-            published = {settings.CLIENTS: port, **{each.port: each.port for each in opened}}
+            listeners = self._prepare_listeners(node, directory)
+            published = {settings.CLIENTS: port, **{each.port: each.port for each in listeners}}
             container.ports = {f"{inside}/tcp": (ports.HOST, at) for inside, at in published.items()}  # type: ignore[misc]
-            stated = settings.cluster_node(node, hosts=hosts, port=port, overrides=self._config)
-            stated = settings.with_listeners(stated, opened)
+            node_settings = settings.cluster_node(node, hosts=hosts, port=port, overrides=self._config)
+            node_settings = settings.with_listeners(node_settings, listeners)
             if self._secured is not None:
-                stated |= self._secured.settings(_CERTIFICATES)
+                node_settings |= self._secured.settings(_CERTIFICATES)
                 for path in (self.certificates.broker, self.certificates.authority):
                     container.with_copy_into_container(path, str(_CERTIFICATES / path.name))
             if self._disk is not None:
-                stated["log.dirs"] = f"{_DISK}/logs"
+                node_settings["log.dirs"] = f"{_DISK}/logs"
                 container.tmpfs[_DISK] = f"size={self._disk},mode=1777"
-            for name, value in {**self._jvm(cluster_id), **settings.environment(stated)}.items():
+            for name, value in {**self._jvm(cluster_id), **settings.environment(node_settings)}.items():
                 container.with_env(name, value)
-        return described
+        return containers
 
     def _add_users(self, secured: "SecuredListeners") -> None:
         secured.add_scram_users(self.admin(), self._startup_timeout)
 
         def users_are_known() -> bool:
-            return secured.know_scram_users(_ANSWER_SECONDS)
+            secured.check_scram_users(_REQUEST_SECONDS)  # raises until they are known
+            return True
 
         self._wait_for(users_are_known, time.monotonic() + self._startup_timeout)
 
@@ -342,11 +346,11 @@ class KafkaContainers(Kafka):
         return {
             "CLUSTER_ID": cluster_id,
             "KAFKA_HEAP_OPTS": f"-Xmx{self._heap}",
-            # A short life: a fast start counts for more than the last compiler tier and parallel collection.
+            # A test's JVM is short-lived: without C2 and parallel garbage collection it starts faster.
             "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
 
-    # --- Parts
+    # --- Helpers
 
     def _container(self, node: int) -> "docker.models.containers.Container":
         if node not in self._containers:
@@ -355,8 +359,8 @@ class KafkaContainers(Kafka):
             )
         return self._containers[node].get_wrapped_container()
 
-    def _each(self, nodes: list[int], method: str) -> None:
-        """Call a method of several containers, concurrently."""
+    def _call_each(self, nodes: list[int], method: str) -> None:
+        """Call a method of each of these nodes' containers, concurrently."""
         with ThreadPoolExecutor(len(nodes) or 1) as pool:
             list(pool.map(lambda node: getattr(self._container(node), method)(), nodes))
 
@@ -367,6 +371,6 @@ def _is_in_sync(partition: "PartitionMetadata", alive: Collection[int]) -> bool:
 
 
 def _close_for(owner: int, cleanup: contextlib.ExitStack) -> None:
-    """Run the cleanup, unless in a forked child: that inherits the objects, not the containers."""
+    """Run the cleanup, except in a forked child, which has a copy of the objects and owns no container."""
     if os.getpid() == owner:
         cleanup.close()

@@ -19,15 +19,16 @@ except ImportError as error:
 
 from groupwright.testing.errors import ContainersUnavailableError
 
-_CLUSTER, _OWNER, _HOST = "groupwright.cluster", "groupwright.owner", "groupwright.host"
-_ANSWER_SECONDS = 60
+_CLUSTER_LABEL, _OWNER_LABEL, _HOST_LABEL = "groupwright.cluster", "groupwright.owner", "groupwright.host"
+_ENGINE_REQUEST_SECONDS = 60
+"""Timeout of one request to the container engine."""
 _NETWORK_TRIES = 10
 _FIRST_HOST = 10  # after the gateway's address
 
 
 def labels(cluster: str) -> dict[str, str]:
     """Return the labels of a cluster's containers and network: the cluster, and the process that owns it."""
-    return {_CLUSTER: cluster, _OWNER: str(os.getpid()), _HOST: socket.gethostname()}
+    return {_CLUSTER_LABEL: cluster, _OWNER_LABEL: str(os.getpid()), _HOST_LABEL: socket.gethostname()}
 
 
 def require_image(image: str) -> None:
@@ -44,8 +45,8 @@ def require_image(image: str) -> None:
                 engine.images.pull(image)
             except (docker.errors.DockerException, OSError) as error:
                 raise ContainersUnavailableError(
-                    f"There is no image {image!r}, nor a registry to get it from: build one "
-                    "(integration_tests/image/build), and name it in GROUPWRIGHT_KAFKA_IMAGE"
+                    f"The engine does not have the image {image!r}, and cannot pull it: build an image "
+                    "(integration_tests/image/build), and set GROUPWRIGHT_KAFKA_IMAGE to its name"
                 ) from error
 
 
@@ -70,7 +71,7 @@ def create_network(cluster: str, nodes: Collection[int]) -> tuple[Network, dict[
     raise docker.errors.DockerException(f"no subnet stayed free in {_NETWORK_TRIES} tries")
 
 
-def place(network: Network, address: str) -> dict[str, EndpointConfig]:
+def networking_config(network: Network, address: str) -> dict[str, EndpointConfig]:
     """Return the `networking_config` that gives a container this address on the network."""
     return {network.name: EndpointConfig(docker.constants.DEFAULT_DOCKER_API_VERSION, ipv4_address=address)}
 
@@ -79,36 +80,36 @@ def remove(cluster: str) -> None:
     """Remove the containers and the network of a cluster, in any state.
 
     Raises:
-        ContainersUnavailableError: No engine answers.
+        ContainersUnavailableError: No engine responds.
     """
     with _engine() as engine:
-        _remove(engine, f"{_CLUSTER}={cluster}")
+        _remove(engine, f"{_CLUSTER_LABEL}={cluster}")
 
 
 def remove_orphans() -> None:
     """Remove containers and networks whose owner, a process of this machine, has ended.
 
     Raises:
-        ContainersUnavailableError: No engine answers.
+        ContainersUnavailableError: No engine responds.
     """
     with _engine() as engine:
-        ours = {"label": f"{_HOST}={socket.gethostname()}"}
+        ours = {"label": f"{_HOST_LABEL}={socket.gethostname()}"}
         found = [
             *engine.containers.list(all=True, filters=ours, ignore_removed=True),
             *engine.networks.list(filters=ours),
         ]
-        for owner in {_labels_of(each).get(_OWNER, "") for each in found}:
+        for owner in {_labels_of(each).get(_OWNER_LABEL, "") for each in found}:
             if owner.isdecimal() and not _is_alive(int(owner)):
-                _remove(engine, f"{_OWNER}={owner}", f"{_HOST}={socket.gethostname()}")
+                _remove(engine, f"{_OWNER_LABEL}={owner}", f"{_HOST_LABEL}={socket.gethostname()}")
 
 
 @contextlib.contextmanager
 def _engine() -> Iterator["docker.DockerClient"]:
     try:
-        engine = docker.from_env(timeout=_ANSWER_SECONDS)
+        engine = docker.from_env(timeout=_ENGINE_REQUEST_SECONDS)
     except docker.errors.DockerException as error:
         raise ContainersUnavailableError(
-            "No container engine answers: start one, or name it in DOCKER_HOST"
+            "No container engine responds: start one, or set DOCKER_HOST to its address"
         ) from error
     try:
         yield engine

@@ -11,23 +11,24 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from groupwright.core.offsets_topic import partition_for
+from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing._kafka import broker_log, ports, settings
 from groupwright.testing._kafka.proxy import Link, Proxy
-from groupwright.testing._kafka.readiness import QUIET, ClientSetting
+from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS, ClientSetting
 from groupwright.testing.errors import KafkaNotReadyError, SecurityError
 
 if TYPE_CHECKING:
     from groupwright.testing._kafka.certificates import Certificates
     from groupwright.testing._kafka.security import Listener, SecuredListeners, Security
 
-_ANSWER_SECONDS = 1.0
+_METADATA_SECONDS = 1.0
+"""Timeout of one metadata request."""
 _TOPIC_SECONDS = 60.0
-_OFFSETS_TOPIC = "__consumer_offsets"
+"""Timeout of a topic's creation, and of the wait for its leaders and replicas."""
 
 
 class Kafka(ABC):
-    """A Kafka for tests: `LocalKafka` or `KafkaContainers`. A test that stops no node need not know which."""
+    """A Kafka for tests: `LocalKafka` or `KafkaContainers`. A test that stops no node runs on either."""
 
     nodes: Sequence[int]
     """The nodes' ids."""
@@ -44,11 +45,11 @@ class Kafka(ABC):
         self._proxied = proxied
         self._proxy: Proxy | None = None
         self._links: dict[int, Link] = {}
-        self._secured = _secured(security)
+        self._secured = _secured_listeners(security)
         self._admin: AdminClient | None = None
         self._ports = ports.ReservedPorts()
         self._cleanup = contextlib.ExitStack()
-        """Ends what is left of it when it is closed, garbage-collected, or the interpreter exits."""
+        """Releases ports, processes and files on close, on garbage collection, or at interpreter exit."""
 
     # --- Where clients connect
 
@@ -63,10 +64,10 @@ class Kafka(ABC):
 
     @property
     def proxied_servers(self) -> str:
-        """The same for clients that connect through the proxy; brokers advertise its addresses to them.
+        """Value of `bootstrap.servers` for clients of the proxied listener, one address for each link.
 
         Raises:
-            KafkaNotReadyError: It has no proxy, or has not been started.
+            KafkaNotReadyError: There is no proxy, or Kafka has not been started.
         """
         return ",".join(self.link(node).address for node in self.nodes)
 
@@ -74,21 +75,21 @@ class Kafka(ABC):
         """Return the proxy's link to a node, by default the first; it can be cut, delayed and throttled.
 
         Raises:
-            KafkaNotReadyError: It has no proxy, or has not been started.
+            KafkaNotReadyError: There is no proxy, or Kafka has not been started.
         """
         if not self._proxied:
-            raise KafkaNotReadyError("Its clients come through no proxy: give it proxied=True")
+            raise KafkaNotReadyError("There is no proxy: create this Kafka with proxied=True")
         node = self.nodes[0] if node is None else node
         if node not in self._links:
             raise KafkaNotReadyError(
-                f"There is no link to node {node}; there are: {sorted(self._links) or 'none yet'}"
+                f"No link to node {node}; nodes with links: {sorted(self._links) or 'none yet'}"
             )
         return self._links[node]
 
     def secure_config(
         self, listener: "Listener", *, mechanism: str | None = None, user: str | None = None
     ) -> dict[str, str]:
-        """Return what a client of a secured listener needs, in librdkafka's terms: the addresses included.
+        """Return the librdkafka configuration of a secured listener's clients, with `bootstrap.servers`.
 
         Args:
             listener: The listener.
@@ -98,7 +99,7 @@ class Kafka(ABC):
                 `Listener.SSL` the client sends no certificate unless a user is named.
 
         Raises:
-            SecurityError: It has no secured listeners, or has not been started.
+            SecurityError: There are no secured listeners, or Kafka has not been started.
         """
         return self._require_secured().client_config(listener, mechanism, user)
 
@@ -107,19 +108,19 @@ class Kafka(ABC):
         """Directory with the certificates of the authority, the brokers and the users.
 
         Raises:
-            SecurityError: It has no secured listeners, or has not been started.
+            SecurityError: There are no secured listeners, or Kafka has not been started.
         """
         return self._require_secured().certificates
 
-    # --- What tests ask of it
+    # --- Clients, topics and logs
 
     def admin(self) -> AdminClient:
-        """Return an admin client, the same one until this is closed or stopped; it logs nothing.
+        """Return an admin client, the same one until Kafka is closed or stopped; it logs nothing.
 
         Raises:
-            GroupwrightError: It has not been started.
+            GroupwrightError: Kafka has not been started.
         """
-        # Kept, since a client that nobody holds fails the requests that are under way.
+        # Kept, since the requests of an admin client fail when it is garbage-collected.
         if self._admin is None:
             self._admin = AdminClient(self._client_settings(self.bootstrap_servers))
         return self._admin
@@ -127,11 +128,11 @@ class Kafka(ABC):
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, settings.Setting] | None = None
     ) -> None:
-        """Create a topic with a replica on each of up to three nodes, and wait until all are led and in sync.
+        """Create a topic with up to three replicas, and wait for its leaders and in-sync replicas.
 
         Raises:
             KafkaException: The request was rejected, for example because the topic exists.
-            KafkaNotReadyError: Its partitions have no leaders in time, or replicas that do not follow them.
+            KafkaNotReadyError: A partition has no leader, or a replica is not in sync, after 60 s.
         """
         topic = NewTopic(
             name,
@@ -142,7 +143,7 @@ class Kafka(ABC):
         self.admin().create_topics([topic], request_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
 
         def replicas_are_in_sync() -> bool:
-            found = self.admin().list_topics(name, timeout=_ANSWER_SECONDS).topics[name].partitions
+            found = self.admin().list_topics(name, timeout=_METADATA_SECONDS).topics[name].partitions
             return len(found) == partitions and all(
                 each.leader in self.nodes and len(each.isrs) == len(each.replicas) for each in found.values()
             )
@@ -155,19 +156,25 @@ class Kafka(ABC):
         Raises:
             KafkaNotReadyError: The partition has no leader, or no node responds.
         """
-        # Computed, because librdkafka's admin client keeps asking the coordinator that it knows, even a dead
-        # one, and destroying the client meanwhile may crash the process.
+        # Computed from metadata: librdkafka's admin client would keep asking the coordinator that it knows,
+        # even a dead one, and destroying the client meanwhile may crash the process.
         try:
-            offsets = self.admin().list_topics(_OFFSETS_TOPIC, timeout=_ANSWER_SECONDS).topics[_OFFSETS_TOPIC]
+            topics = self.admin().list_topics(OFFSETS_TOPIC, timeout=_METADATA_SECONDS).topics
         except KafkaException as error:
             raise KafkaNotReadyError(
-                f"No node says who coordinates the group {group!r}: {error!r}"
+                f"No node responds, so the coordinator of the group {group!r} is unknown: {error!r}"
             ) from error
-        if not offsets.partitions:
-            raise KafkaNotReadyError(f"There is no {_OFFSETS_TOPIC}: {offsets.error}")
-        leader = offsets.partitions[partition_for(group, len(offsets.partitions))].leader
+        partitions = topics[OFFSETS_TOPIC].partitions
+        if not partitions:
+            raise KafkaNotReadyError(
+                f"The topic {OFFSETS_TOPIC} has no partitions yet: {topics[OFFSETS_TOPIC].error}"
+            )
+        partition = partition_for(group, len(partitions))
+        leader = partitions[partition].leader
         if leader not in self.nodes:
-            raise KafkaNotReadyError(f"No node coordinates the group {group!r} now")
+            raise KafkaNotReadyError(
+                f"The group {group!r} has no coordinator now: {OFFSETS_TOPIC} [{partition}] has no leader"
+            )
         return int(leader)
 
     @abstractmethod
@@ -182,38 +189,40 @@ class Kafka(ABC):
         """Return the last lines that each node has logged.
 
         Raises:
-            GroupwrightError: It has not been started, or is closed.
+            GroupwrightError: Kafka has not been started, or is closed.
         """
         tails = {node: broker_log.tail(self.log(node), lines) for node in self.nodes}
         if len(tails) == 1:
             return next(iter(tails.values()))
         return "\n".join(f"--- node {node}\n{tail}" for node, tail in tails.items())
 
-    # --- For those that implement it
+    # --- For subclasses
 
     def _client_settings(self, bootstrap_servers: str) -> dict[str, ClientSetting]:
         """Return the configuration of this package's own clients."""
-        return {**QUIET, "bootstrap.servers": bootstrap_servers}
+        return {**CLIENT_DEFAULTS, "bootstrap.servers": bootstrap_servers}
 
-    def _prepare_listeners(self, node: int, directory: Path) -> list[settings.OpenListener]:
-        """Return a node's listeners besides the plain one; they keep their ports while these are free.
+    def _prepare_listeners(self, node: int, directory: Path) -> list[settings.AdditionalListener]:
+        """Return a node's listeners besides the plain one; after a restart they have the same ports, if free.
 
         Args:
             node: The node.
-            directory: Folder for certificates, if they do not exist yet.
+            directory: Folder for the certificates, which are created if they do not exist.
         """
-        opened: list[settings.OpenListener] = []
+        listeners: list[settings.AdditionalListener] = []
         if self._secured is not None:
             self._secured.prepare(directory)
             self._secured.choose_ports(node, self._ports)
-            opened += self._secured.opened(node)
+            listeners += self._secured.listeners(node)
         if self._proxied:
             self._proxy = self._proxy or Proxy()
             if node not in self._links:
                 self._links[node] = self._proxy.open(self._ports.choose())
             link = self._links[node]
-            opened.append(settings.OpenListener("PROXIED", link.target_port, advertised_port=link.port))
-        return opened
+            listeners.append(
+                settings.AdditionalListener("PROXIED", link.target_port, advertised_port=link.port)
+            )
+        return listeners
 
     def _close_listeners(self) -> None:
         self._links = {}
@@ -223,19 +232,21 @@ class Kafka(ABC):
 
     def _require_secured(self) -> "SecuredListeners":
         if self._secured is None:
-            raise SecurityError("There are no secured listeners: give it security=Security()")
+            raise SecurityError("There are no secured listeners: create this Kafka with security=Security()")
         return self._secured
 
     def _wait_for(self, condition: Callable[[], bool], deadline: float) -> None:
         while time.monotonic() < deadline:
-            with contextlib.suppress(KafkaException):  # no answer yet
+            with contextlib.suppress(KafkaException):  # no response yet
                 if condition():
                     return
-        what = condition.__name__.replace("_", " ")
-        raise KafkaNotReadyError(f"Kafka is not ready in time ({what}). It logs:\n{self.log_tail()}")
+        what = condition.__name__.replace("_", " ")  # such as "replicas are in sync"
+        raise KafkaNotReadyError(
+            f"Kafka was not ready in time: unmet condition: {what}. Its log ends:\n{self.log_tail()}"
+        )
 
 
-def _secured(security: "Security | None") -> "SecuredListeners | None":
+def _secured_listeners(security: "Security | None") -> "SecuredListeners | None":
     if security is None:
         return None
     from groupwright.testing._kafka.security import SecuredListeners  # noqa: PLC0415 - a slow import that few need

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DEFAULT_VERSION = "4.3.1"
 VERSION_VARIABLE = "GROUPWRIGHT_KAFKA_VERSION"
 
-# Kafka logs through SLF4J 1.7; its simple backend writes to standard error, where the JVM's own words go too.
+# Kafka logs through SLF4J 1.7; its simple backend writes to standard error, as the JVM itself does.
 _LOG_BACKEND = "org.slf4j:slf4j-simple:1.7.36"
 _LOG_OPTIONS = {
     "showDateTime": "true",
@@ -42,7 +42,7 @@ _LOG_OPTIONS = {
     "log.kafka.server.KafkaConfig": "warn",
     "log.org.apache.kafka.common.config": "warn",
 }
-# A short life: a fast start counts for more than the last compiler tier and parallel collection.
+# A test's JVM is short-lived: without C2 and parallel garbage collection it starts faster.
 _JVM_OPTIONS = ("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 _START_ATTEMPTS = 3
@@ -56,8 +56,9 @@ class LocalKafka(Kafka):
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     ```
 
-    Nothing of it outlives the `with` block: not after an exception or Ctrl-C, nor after the interpreter's
-    end; on POSIX systems not even after this process is killed. An instance belongs to one thread.
+    The broker ends with the `with` block, also after an exception or Ctrl-C, and at the latest when the
+    interpreter exits; its temporary directory is removed. On POSIX systems this holds even if this process is
+    killed. An instance belongs to one thread.
     """
 
     _stop_seconds = 15.0
@@ -82,12 +83,13 @@ class LocalKafka(Kafka):
         Args:
             version: The version of Kafka, 3.9 or later; by default that of the environment variable
                 `GROUPWRIGHT_KAFKA_VERSION`, else 4.3.1.
-            security: Opens listeners with TLS and SASL beside the plain one; `secure_config` says what their
-                clients need.
-            proxied: Opens a listener whose clients come through a proxy: `proxied_servers` is its address,
+            security: Opens listeners with TLS and SASL beside the plain one; `secure_config` returns their
+                clients' configuration.
+            proxied: Opens a listener whose clients connect through a proxy: `proxied_servers` is its address,
                 and `link` controls the connections.
             config: Broker settings, which override the defaults (`settings.single_node` lists them).
-            client_config: Additional librdkafka settings of clients, if `config` requires them (SASL, TLS).
+            client_config: Additional librdkafka settings of this package's own clients, if `config` requires
+                them (SASL, TLS).
             port: Port for clients; None or 0 chooses a free port.
             data_dir: Directory for the data and the log, which is kept; an earlier broker's data is reused.
                 By default a temporary directory, which is removed.
@@ -127,7 +129,7 @@ class LocalKafka(Kafka):
 
     @property
     def running(self) -> bool:
-        """Whether the broker's process is alive."""
+        """True if the broker's process is alive."""
         return self._process is not None and self._process.running
 
     @property
@@ -173,13 +175,15 @@ class LocalKafka(Kafka):
         After `stop` or `kill` it has the same data and port.
 
         Raises:
-            LocalKafkaError: The broker runs already, its port is taken, or it was not ready in time; the
-                message ends with the end of its log. Its processes and files are removed.
-            JavaNotFoundError: There is no Java to run it.
+            LocalKafkaError: The broker is already running, its port is taken, or it was not ready in time.
+                The message ends with the end of its log. Its processes and files are removed.
+            JavaNotFoundError: No Java runtime is recent enough.
             JarResolutionError: Kafka's jars are not cached, and cannot be downloaded.
         """
         if self.running:
-            raise LocalKafkaError(f"The broker runs already, at {self.bootstrap_servers}: stop it first")
+            raise LocalKafkaError(
+                f"The broker is already running, at {self.bootstrap_servers}: stop it first"
+            )
         try:
             self._start(self._command, deadline=time.monotonic() + self._startup_timeout)
         except BaseException:
@@ -222,9 +226,9 @@ class LocalKafka(Kafka):
         """Resume a paused broker; `wait_until_ready` waits until clients can use it.
 
         Raises:
-            LocalKafkaError: It does not run.
+            LocalKafkaError: The broker is not running.
         """
-        self._admin = None  # it may have lost the broker for good, see `wait_until_ready`
+        self._admin = None  # it may never find the broker again, see `wait_until_ready`
         self._running_process().resume()
 
     def wait_until_ready(self, timeout: float = 30.0) -> None:
@@ -256,7 +260,7 @@ class LocalKafka(Kafka):
     def _client_settings(self, bootstrap_servers: str) -> dict[str, ClientSetting]:
         return {**super()._client_settings(bootstrap_servers), **self._client_config}
 
-    # --- How it starts
+    # --- Start
 
     @functools.cached_property
     def _jars(self) -> tuple[Path, ...]:
@@ -286,9 +290,14 @@ class LocalKafka(Kafka):
             *self._class_archive_options,
             f"-Xmx{self._heap}",
             *(f"-Dorg.slf4j.simpleLogger.{name}={value}" for name, value in _LOG_OPTIONS.items()),
-            "-cp",
-            os.pathsep.join(map(str, self._jars)),
         ]
+
+    def _class_path(self, directory: Path) -> str:
+        """Write the class path to a file, and return Java's option for it: process lists stay readable."""
+        file = directory / "class-path"
+        jars = os.pathsep.join(map(str, self._jars)).replace("\\", "\\\\").replace('"', '\\"')
+        file.write_text(f'-cp "{jars}"\n', encoding="utf-8")
+        return f"@{file}"
 
     def _start(self, command: list[str], deadline: float) -> None:
         self._cleanup.callback(self._ports.release)
@@ -298,7 +307,7 @@ class LocalKafka(Kafka):
             port = self._port or self._ports.choose()
             try:
                 self._launch(command, port, deadline)
-            except _PortStolenError:
+            except _PortTakenError:
                 self.kill()
                 self._controller_port = None
                 if not attempts_left:
@@ -310,22 +319,22 @@ class LocalKafka(Kafka):
     def _launch(self, command: list[str], port: int, deadline: float) -> None:
         directory = self._open_directory()
         self._controller_port = self._controller_port or self._ports.choose()
-        node = settings.single_node(
+        node_settings = settings.single_node(
             port=port,
             controller_port=self._controller_port,
             log_dir=directory / "data",
             overrides=self._config,
         )
-        opened = self._prepare_listeners(settings.NODE_ID, directory / "certificates")
-        if opened:
-            node = settings.with_listeners(node, opened, bound_to=ports.HOST)
-            node.setdefault("inter.broker.listener.name", "PLAINTEXT")
+        listeners = self._prepare_listeners(settings.NODE_ID, directory / "certificates")
+        if listeners:
+            node_settings = settings.with_listeners(node_settings, listeners, bound_to=ports.HOST)
+            node_settings.setdefault("inter.broker.listener.name", "PLAINTEXT")
         if self._secured is not None:
-            node = {**self._secured.settings(), **node}
+            node_settings = {**self._secured.settings(), **node_settings}
         properties = directory / "server.properties"
-        properties.write_text(settings.properties(node), encoding="utf-8")
+        properties.write_text(settings.properties(node_settings), encoding="utf-8")
         logged = broker_log.size(self.log_path)
-        if not settings.is_formatted(node):
+        if not settings.is_formatted(node_settings):
             options: list[str | Path] = ["--cluster-id", settings.new_cluster_id(), "--config", properties]
             options += self._secured.format_options if self._secured else []
             formatter = self._spawn(command, "kafka.tools.StorageTool", "format", *options)
@@ -335,7 +344,7 @@ class LocalKafka(Kafka):
         self._process = self._spawn(command, "kafka.Kafka", properties)
         client = self._client_settings(f"{ports.HOST}:{port}")
         if not becomes_ready(self._process, client, deadline):
-            raise self._failure("get ready", self._process, logged)
+            raise self._failure("become ready", self._process, logged)
 
     def _open_directory(self) -> Path:
         """Return the directory of the data and the log; create it if it does not exist."""
@@ -352,7 +361,13 @@ class LocalKafka(Kafka):
         directory = self._open_directory()
         process = GuardedProcess(
             # Compression libraries unpack themselves into the temporary directory; a kill leaves them behind.
-            [*command, f"-Djava.io.tmpdir={directory}", main_class, *arguments],
+            [
+                *command,
+                self._class_path(directory),
+                f"-Djava.io.tmpdir={directory}",
+                main_class,
+                *arguments,
+            ],
             log_path=self.log_path,
             remove_if_orphaned=None if self._data_dir else directory,
         )
@@ -366,7 +381,7 @@ class LocalKafka(Kafka):
         reason = (
             f"it took more than {self._startup_timeout:g} s" if code is None else f"its exit code is {code}"
         )
-        error = _PortStolenError if broker_log.says_port_taken(log) else LocalKafkaError
+        error = _PortTakenError if broker_log.says_port_taken(log) else LocalKafkaError
         return error(
             f"Kafka {self.version} could not {task}: {reason}. Its log says:",
             log_tail=broker_log.failure(log),
@@ -374,11 +389,11 @@ class LocalKafka(Kafka):
 
     def _running_process(self) -> GuardedProcess:
         if self._process is None or not self._process.running:
-            raise LocalKafkaError("The broker does not run: start it first")
+            raise LocalKafkaError("The broker is not running: start it first")
         return self._process
 
 
-class _PortStolenError(LocalKafkaError):
+class _PortTakenError(LocalKafkaError):
     """Another program took the port after it was found free and before the broker opened it."""
 
 
@@ -387,6 +402,6 @@ def _seconds_until(deadline: float) -> float:
 
 
 def _close_for(owner: int, cleanup: contextlib.ExitStack) -> None:
-    """Run the cleanup, unless in a forked child: that inherits the objects, not the broker."""
+    """Run the cleanup, except in a forked child, which has a copy of the objects and owns no broker."""
     if os.getpid() == owner:
         cleanup.close()

@@ -16,7 +16,7 @@ _TRIES = 200
 
 
 class ReservedPorts:
-    """Ports of one Kafka, which no other one chooses until they are released.
+    """Ports of one Kafka; no other Kafka chooses them until they are released.
 
     A JVM needs seconds from its start to its listeners, and a stopped broker leaves its port for as long.
     Two test processes that chose the same port in such a time would each take the other's broker for theirs.
@@ -27,10 +27,11 @@ class ReservedPorts:
 
     def __init__(self) -> None:
         """Reserve nothing yet."""
-        self._held: dict[int, int] = {}  # file descriptors, which need no end in a forked child
+        # File descriptors, not sockets: a forked child releases nothing, and would warn of unclosed sockets.
+        self._held: dict[int, int] = {}
 
     def choose(self) -> int:
-        """Reserve a port that nobody listens on, and nobody has reserved.
+        """Reserve a port on which no process listens, and which no process has reserved.
 
         Raises:
             LocalKafkaError: No free port was found.
@@ -50,8 +51,8 @@ class ReservedPorts:
         """
         if not is_free(port):
             raise LocalKafkaError(
-                f"Port {port} on {HOST} cannot be listened on, most likely since another program does: end "
-                "that program, or name no port to get a free one"
+                f"Port {port} on {HOST} is not free, most likely because another program listens on it: end "
+                "that program, or pass no port to get a free one"
             )
         if port not in self._held:
             self._hold(port, exclusively=False)
@@ -64,7 +65,7 @@ class ReservedPorts:
                 os.close(descriptor)
 
     def _hold(self, port: int, *, exclusively: bool) -> bool:
-        """Reserve a port; return whether it was possible, which `exclusively` it is where nobody else has."""
+        """Reserve a port; return whether that was possible. `exclusively` fails if another process has it."""
         with socket.socket() as holder:
             try:
                 if not exclusively:

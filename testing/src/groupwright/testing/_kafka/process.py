@@ -47,7 +47,7 @@ class GuardedProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the program has been started and has not ended."""
+        """True if the program has been started and has not ended."""
         return self._popen is not None and self._popen.poll() is None
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class GuardedProcess:
                 self._popen.kill()
                 self._popen.wait(_KILLED_WITHIN_SECONDS)
         finally:
-            self._let_go()
+            self._close_lifeline()
 
     def suspend(self) -> None:
         """Suspend the program (SIGSTOP): its connections stay open, but it does not respond."""
@@ -106,8 +106,8 @@ class GuardedProcess:
         if self._popen is not None and os.name == "posix":
             self._popen.send_signal(signal.SIGCONT)
 
-    def _let_go(self) -> None:
-        """Close the pipe: the watcher ends, and kills the program if it is still running."""
+    def _close_lifeline(self) -> None:
+        """Close the pipe, which ends the watcher; it kills the program if that is still running."""
         if self._lifeline is None:
             return
         lifeline, self._lifeline = self._lifeline, None

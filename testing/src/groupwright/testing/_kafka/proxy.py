@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Self, TypeVar
 from groupwright.testing._kafka.ports import HOST
 
 _CHUNK = 64 * 1024
-_UNDER_WAY = 256  # chunks that a connection holds in one direction, before its sender has to wait
+_QUEUE_SIZE = 256  # chunks buffered in each direction; then the sender has to wait
 _SLICE_SECONDS = 0.05
 _CALL_SECONDS = 10.0
 
@@ -41,7 +41,7 @@ class Conditions:
     """Maximum rate in each direction of each connection; None for no limit."""
 
 
-_CALM = Conditions()
+_NO_FAULTS = Conditions()
 
 
 class Proxy:
@@ -83,7 +83,7 @@ class Proxy:
             return
         for link in self._links:
             self.call(link.end)
-        self.call(_finish_others)
+        self.call(_cancel_other_tasks)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CALL_SECONDS)
         self._loop.close()
@@ -111,7 +111,7 @@ class Link:
         self.target_port = target_port
         self.port = 0
         """Port for clients, chosen by the operating system."""
-        self.conditions = _CALM
+        self.conditions = _NO_FAULTS
         self._proxy = proxy
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
@@ -152,7 +152,9 @@ class Link:
     def throttle(self, bytes_per_second: float) -> None:
         """Limit the rate, in each direction of each connection."""
         if not bytes_per_second > 0:
-            raise ValueError(f"bytes_per_second is more than 0, not {bytes_per_second}; silence() stops all")
+            raise ValueError(
+                f"bytes_per_second must be more than 0, not {bytes_per_second}; silence() stops all bytes"
+            )
         self.impose(replace(self.conditions, bytes_per_second=bytes_per_second))
 
     def reset(self) -> None:
@@ -161,7 +163,7 @@ class Link:
 
     def restore(self) -> None:
         """End all faults."""
-        self.impose(_CALM)
+        self.impose(_NO_FAULTS)
 
     def impose(self, conditions: Conditions) -> None:
         """Replace the conditions. The new ones are in effect when this returns."""
@@ -181,7 +183,7 @@ class Link:
             # asyncio leaves a socket open that it has accepted for a server that was closed meanwhile.
             for listening in self._server.sockets:
                 asyncio.get_running_loop().remove_reader(listening.fileno())
-            await _steps()
+            await _run_iterations()
             self._server.close()
         await self._reset()
 
@@ -224,7 +226,7 @@ class _Connection:
 
     def __init__(self, link: Link, client: asyncio.StreamWriter) -> None:
         self.torn = False
-        """Whether bytes were lost."""
+        """True if bytes were lost."""
         self.serving: asyncio.Task[None] | None = None
         """Kept here, since asyncio itself keeps no strong reference to a task."""
         self._link = link
@@ -243,15 +245,17 @@ class _Connection:
             return
         self._writers.append(server_writer)
         loop = asyncio.get_running_loop()
-        for source, sink in ((reader, server_writer), (server_reader, self._client)):
-            queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_UNDER_WAY)
-            self._pumps += [
-                loop.create_task(self._take(source, queue)),
-                loop.create_task(self._give(sink, queue)),
-            ]
-        # A side that closes ends both: no client of Kafka closes one direction alone.
-        await asyncio.wait(self._pumps, return_when=asyncio.FIRST_COMPLETED)
-        await self.end()
+        try:
+            for source, sink in ((reader, server_writer), (server_reader, self._client)):
+                queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_QUEUE_SIZE)
+                self._pumps += [
+                    loop.create_task(self._receive(source, queue)),
+                    loop.create_task(self._send(sink, queue)),
+                ]
+            # A side that closes ends both: no client of Kafka closes one direction alone.
+            await asyncio.wait(self._pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:  # also if a closing proxy cancels this task: `end` may have come before the server's side
+            await self.end()
 
     async def end(self) -> None:
         """Reset both sides."""
@@ -261,7 +265,7 @@ class _Connection:
             writer.transport.abort()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
-    async def _take(self, source: asyncio.StreamReader, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
+    async def _receive(self, source: asyncio.StreamReader, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
         """Read bytes from one side, and queue them with their due time; empty bytes mark the end."""
         loop, due = asyncio.get_running_loop(), 0.0
         while True:
@@ -276,9 +280,9 @@ class _Connection:
             due = max(due, loop.time() + late)
             await queue.put((due, data))
             if not data:
-                await _until_cancelled()  # `_give` ends the connection after it has written the bytes before
+                await _until_cancelled()  # `_send` ends the connection after it has written the bytes before
 
-    async def _give(self, sink: asyncio.StreamWriter, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
+    async def _send(self, sink: asyncio.StreamWriter, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
         """Write queued bytes when they are due and the conditions allow."""
         loop = asyncio.get_running_loop()
         while True:
@@ -290,11 +294,11 @@ class _Connection:
             if not data:
                 return
             try:
-                await self._pass(sink, data)
+                await self._write(sink, data)
             except ConnectionError:
                 return
 
-    async def _pass(self, sink: asyncio.StreamWriter, data: bytes) -> None:
+    async def _write(self, sink: asyncio.StreamWriter, data: bytes) -> None:
         while data:
             rate = self._link.conditions.bytes_per_second
             size = len(data) if rate is None else max(1, int(rate * _SLICE_SECONDS))
@@ -305,15 +309,15 @@ class _Connection:
             data = data[size:]
 
 
-async def _finish_others() -> None:
+async def _cancel_other_tasks() -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-    await _steps()  # for the sockets of aborted connections
+    await _run_iterations()  # for the sockets of aborted connections
 
 
-async def _steps() -> None:
+async def _run_iterations() -> None:
     """Let the loop run for some iterations."""
     for _ in range(5):
         await asyncio.sleep(0)
@@ -321,7 +325,7 @@ async def _steps() -> None:
 
 async def _until_cancelled() -> NoReturn:
     await asyncio.Event().wait()
-    raise AssertionError("nobody sets it")
+    raise AssertionError("this event is never set")
 
 
 async def _read(source: asyncio.StreamReader) -> bytes:

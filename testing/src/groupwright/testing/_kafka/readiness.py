@@ -12,16 +12,19 @@ from groupwright.testing._kafka.settings import NODE_ID
 ClientSetting = str | int | float | bool
 """The value of a librdkafka setting."""
 
-QUIET: Mapping[str, ClientSetting] = {
-    "log_level": 0,  # refused connections are part of a start
+CLIENT_DEFAULTS: Mapping[str, ClientSetting] = {
+    "log_level": 0,  # refused connections are expected during a start
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
 }
 """Settings of a client that does not log connection errors, and reconnects within 50 ms."""
 
-_ANSWER_SECONDS = 0.5
+_REQUEST_SECONDS = 0.5
+"""Timeout of one request, which is repeated until the deadline."""
 _PAUSE_SECONDS = 0.05
-_NAME = "groupwright.testing"
+"""Pause before a new client replaces one that knows no broker."""
+_PROBE = "groupwright.testing"
+"""Group id and topic of readiness checks; neither need exist."""
 
 
 def becomes_ready(
@@ -41,23 +44,24 @@ def becomes_ready(
         False if the process ended or the deadline passed.
     """
     while process.running and time.monotonic() < deadline:
-        client = Consumer({**client_settings, "group.id": _NAME})
+        client = Consumer({**client_settings, "group.id": _PROBE})
         try:
-            if _answers(client, process, deadline):
+            if _wait_with(client, process, deadline):
                 return True
         finally:
             client.close()
-        # A broker that the controller has fenced lists no brokers. Then librdkafka has none to ask again.
+        # A broker that the controller has fenced lists no brokers. A librdkafka client then knows none to ask
+        # again, so the next attempt needs a new client.
         time.sleep(_PAUSE_SECONDS)
     return False
 
 
-def _answers(client: Consumer, process: GuardedProcess, deadline: float) -> bool:
-    """Return whether the broker lists itself and coordinates groups; False if its answer lists no broker."""
+def _wait_with(client: Consumer, process: GuardedProcess, deadline: float) -> bool:
+    """Wait with one client for a ready broker; return False once the broker does not list itself."""
     while process.running and time.monotonic() < deadline:
-        with contextlib.suppress(KafkaException):  # no answer yet
-            if NODE_ID not in client.list_topics(timeout=_ANSWER_SECONDS).brokers:
+        with contextlib.suppress(KafkaException):  # no response yet
+            if NODE_ID not in client.list_topics(timeout=_REQUEST_SECONDS).brokers:
                 return False
-            client.committed([TopicPartition(_NAME, 0)], timeout=_ANSWER_SECONDS)
+            client.committed([TopicPartition(_PROBE, 0)], timeout=_REQUEST_SECONDS)
             return True
     return False

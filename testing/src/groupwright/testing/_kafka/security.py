@@ -15,8 +15,8 @@ from confluent_kafka.admin._scram import (
 
 from groupwright.testing._kafka import ports
 from groupwright.testing._kafka.certificates import Certificates, write_certificates
-from groupwright.testing._kafka.readiness import QUIET
-from groupwright.testing._kafka.settings import OpenListener
+from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS
+from groupwright.testing._kafka.settings import AdditionalListener
 from groupwright.testing.errors import SecurityError
 
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -26,15 +26,15 @@ _KAFKA = "org.apache.kafka.common.security"
 
 
 class Listener(Enum):
-    """A listener of a secured broker; the values are its name in the broker's settings.
+    """A listener of a secured broker; the value is its name in the broker's settings.
 
     They are not the protocols' names, because the image `apache/kafka` configures listeners of those names.
     """
 
     SSL = "TLS"
-    """TLS; a client may show a certificate."""
+    """TLS; a client may send a certificate."""
     MUTUAL_TLS = "MUTUAL"
-    """TLS; a client must show a certificate."""
+    """TLS; a client must send a certificate."""
     SASL_PLAINTEXT = "SASL"
     SASL_SSL = "SASLTLS"
 
@@ -46,7 +46,7 @@ class Listener(Enum):
 
 @dataclass(frozen=True)
 class Security:
-    """Secured listeners, besides the plain one, which stays open.
+    """Secured listeners of a Kafka, besides the plain one.
 
     Passwords are for tests: they are visible in the machine's process list.
     """
@@ -54,18 +54,18 @@ class Security:
     users: Mapping[str, str] = field(default_factory=lambda: {"alice": "alice-secret"})
     """Passwords by name, for PLAIN and SCRAM."""
     authorize: bool = False
-    """Whether the brokers enforce ACLs (`StandardAuthorizer`). Resources without an ACL are open to all.
-    Clients of the plain listener are ``User:ANONYMOUS`` and may do all. A certificate's user is
+    """True if the brokers enforce ACLs (`StandardAuthorizer`). Resources without an ACL are open to all.
+    Clients of the plain listener are ``User:ANONYMOUS``, a super user. A certificate's user is
     ``User:CN=<user>``."""
     expired: bool = False
-    """Whether the brokers' certificate has expired."""
+    """True if the brokers' certificate has expired."""
 
 
 class SecuredListeners:
     """The secured listeners of a Kafka's nodes: ports, certificates, and settings for clients."""
 
     def __init__(self, security: Security) -> None:
-        """Describe the listeners; `prepare` and `choose_ports` make what they need."""
+        """Describe the listeners; `prepare` and `choose_ports` create certificates and reserve ports."""
         self._security = security
         self._ports: dict[int, dict[Listener, int]] = {}
         self._certificates: Certificates | None = None
@@ -117,28 +117,29 @@ class SecuredListeners:
             for done in admin.alter_user_scram_credentials(upserted, request_timeout=timeout).values():
                 done.result(timeout)
 
-    def know_scram_users(self, timeout: float) -> bool:
-        """Return whether all nodes authenticate the last user, by the mechanism that was added last.
+    def check_scram_users(self, timeout: float) -> None:
+        """Authenticate at each node as the last user, by the mechanism that was added last.
 
         Raises:
-            KafkaException: A node does not, yet.
+            KafkaException: A node does not have the credentials yet.
         """
         *_, user = self._security.users
         config = self.client_config(Listener.SASL_PLAINTEXT, _SCRAM[-1], user)
         for server in config["bootstrap.servers"].split(","):
-            AdminClient({**QUIET, **config, "bootstrap.servers": server}).list_topics(timeout=timeout)
-        return True
+            AdminClient({**CLIENT_DEFAULTS, **config, "bootstrap.servers": server}).list_topics(
+                timeout=timeout
+            )
 
-    def opened(self, node: int) -> Iterator[OpenListener]:
-        """Yield a node's listeners."""
+    def listeners(self, node: int) -> Iterator[AdditionalListener]:
+        """Yield a node's secured listeners."""
         for listener, port in self._ports[node].items():
-            yield OpenListener(listener.value, port, listener.protocol)
+            yield AdditionalListener(listener.value, port, listener.protocol)
 
     def settings(self, directory: Path | None = None) -> dict[str, str]:
         """Return the settings of every node.
 
         Args:
-            directory: Folder of the certificates in a node's container; by default that on this machine.
+            directory: Folder of the certificates in a node's container; by default the one on this machine.
         """
         found = self.certificates if directory is None else Certificates(directory)
         settings = {
@@ -161,7 +162,7 @@ class SecuredListeners:
         return settings
 
     def client_config(self, listener: Listener, mechanism: str | None, user: str | None) -> dict[str, str]:
-        """Return what a client of the listener needs, in librdkafka's terms."""
+        """Return the librdkafka configuration of the listener's clients (see `Kafka.secure_config`)."""
         certificates = self.certificates
         name = next(iter(self._security.users)) if user is None else user
         config = {

@@ -15,14 +15,14 @@ Setting = str | int | bool
 """The value of a broker setting."""
 
 CLIENTS, BROKERS, CONTROLLERS = 9092, 19092, 19093
-"""The ports on which a node of a cluster listens, inside its container; none that `ReservedPorts` chooses."""
+"""The ports on which a node of a cluster listens, inside its container; `ReservedPorts` never returns one."""
 
 _ANY_HOST = ""
 _IN_VARIABLES = str.maketrans({".": "_", "_": "__", "-": "___"})
 
 
 @dataclass(frozen=True)
-class OpenListener:
+class AdditionalListener:
     """An additional listener of a node."""
 
     name: str
@@ -128,25 +128,27 @@ def cluster_node(
 
 
 def with_listeners(
-    node: Mapping[str, str], opened: Iterable[OpenListener], *, bound_to: str = _ANY_HOST
+    node_settings: Mapping[str, str], listeners: Iterable[AdditionalListener], *, bound_to: str = _ANY_HOST
 ) -> dict[str, str]:
     """Return a node's settings with additional listeners, advertised on loopback.
 
     Args:
-        node: The settings.
-        opened: The listeners.
+        node_settings: The settings.
+        listeners: The additional listeners.
         bound_to: The address that they listen on; by default all addresses.
     """
-    opened = list(opened)
-    protocols = node.get("listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT")
+    listeners = list(listeners)
+    protocols = node_settings.get(
+        "listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+    )
     added = {
-        "listeners": [f"{each.name}://{bound_to}:{each.port}" for each in opened],
+        "listeners": [f"{each.name}://{bound_to}:{each.port}" for each in listeners],
         "advertised.listeners": [
-            f"{each.name}://{HOST}:{each.advertised_port or each.port}" for each in opened
+            f"{each.name}://{HOST}:{each.advertised_port or each.port}" for each in listeners
         ],
-        "listener.security.protocol.map": [f"{each.name}:{each.protocol}" for each in opened],
+        "listener.security.protocol.map": [f"{each.name}:{each.protocol}" for each in listeners],
     }
-    before = {**node, "listener.security.protocol.map": protocols}
+    before = {**node_settings, "listener.security.protocol.map": protocols}
     return {**before, **{name: ",".join((before[name], *words)) for name, words in added.items()}}
 
 

@@ -75,7 +75,7 @@ class Member:
 
     @property
     def session_is_suspended(self) -> bool:
-        """Whether the end of the session timeout has no effect, because a request is parked."""
+        """True if the end of the session timeout has no effect, because a request is parked."""
         return not self.is_new and (self.join is not None or self.sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -145,12 +145,12 @@ class ClassicGroup:
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether a rebalance can begin in this state."""
+        """True if a rebalance can begin in this state."""
         return self.state in PREVIOUS_STATES[State.PREPARING_REBALANCE]
 
     @property
     def in_initial_delay(self) -> bool:
-        """Whether the group was Empty before this rebalance."""
+        """True if the group was Empty before this rebalance."""
         return self.state is State.PREPARING_REBALANCE and self.previous_state is State.EMPTY
 
     def begin_generation(self, now: int) -> None:
@@ -233,7 +233,7 @@ class ClassicGroup:
 
     @property
     def all_have_joined(self) -> bool:
-        """Whether the join phase waits for no member and for no pending id."""
+        """True if the join phase waits for no member and for no pending id."""
         return self.joined == len(self.members) and not self.pending_joins
 
     @property

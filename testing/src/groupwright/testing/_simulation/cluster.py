@@ -79,7 +79,7 @@ class Broker:
 
 
 class Connection:
-    """A client's connection to a broker; its client sends requests, and is told when it is lost."""
+    """A client's connection to a broker; its client sends requests, and is notified when it is lost."""
 
     def __init__(
         self, cluster: "Cluster", process: Process, broker: Broker, on_lost: Callable[[], object]
@@ -88,9 +88,9 @@ class Connection:
         self.process = process
         self.broker = broker
         self.open = True
-        """Whether the client takes it for open."""
+        """True if the client takes it for open."""
         self.silent = False
-        """Whether all messages are dropped, and neither side knows (half-open)."""
+        """True if all messages are dropped, and neither side knows (half-open)."""
         self._cluster = cluster
         self._on_lost = on_lost
         self._sent = self._answered = 0
@@ -107,12 +107,12 @@ class Connection:
             self._cluster.scheduler.call_at(self._sent, lambda: self._arrive(request, on_response))
 
     def close(self) -> None:
-        """Close it; the client is not told. Requests that have arrived are still handled."""
+        """Close it; the client is not notified. Requests that have arrived are still handled."""
         self.open = False
         self._cluster.forget(self)
 
     def lose(self) -> None:
-        """Lose it, as with a reset: the client is told after a short delay."""
+        """Lose it, as with a reset: the client is notified after a short delay."""
         if self.open:
             self.silent = True
             self._cluster.forget(self)

@@ -1,9 +1,9 @@
 """The coordinator of classic groups, as a pure function of its requests and the time.
 
 Every request is an input with a correlation id and the time. An input returns the responses that are sent
-now. JoinGroup and SyncGroup may be parked: their responses come out of a later request or of a timer. The
-caller calls `Coordinator.advance` at the time of `Coordinator.next_timer`. Times are integers in milliseconds
-on any clock.
+now. JoinGroup and SyncGroup may be parked, as in Kafka's purgatory: a later request or a timer causes their
+responses. The caller calls `Coordinator.advance` at the time of `Coordinator.next_timer`. Times are integers
+in milliseconds on any clock.
 
 A rebalance goes through these steps:
 
@@ -46,13 +46,14 @@ from groupwright.testing._simulation.timers import Timers
 _KNOWN_MEMBER_ID_VERSION = 4
 """Version of JoinGroup from which a dynamic member joins with the id that it was given (KIP-394)."""
 _SKIP_ASSIGNMENT_VERSION = 9
-"""Version of JoinGroup from which a returning static leader can be told to skip the assignment (KIP-814)."""
+"""Version of JoinGroup from which a returning static leader can be asked to skip the assignment (KIP-814)."""
 _PROTOCOL_CHECK_VERSION = 5
 """Version of SyncGroup from which it names the protocol (KIP-559)."""
 _MISSING_GROUP_VERSION = 9
 """Version of OffsetCommit from which a missing group has an error code of its own (KIP-848)."""
 
-_REBALANCING = {State.STABLE, State.PREPARING_REBALANCE}
+_COMMIT_RENEWS_SESSION = {State.STABLE, State.PREPARING_REBALANCE}
+"""States in which a commit renews its member's session; in CompletingRebalance it is rejected."""
 
 
 class _Timer(Enum):
@@ -127,7 +128,7 @@ class Coordinator:
         self._offsets.delete_topic(topic)
 
     def handle(self, correlation_id: int, request: Request, now: int) -> list[Reply]:
-        """Receive a request; timers that have ended come first.
+        """Receive a request; expired timers are handled first.
 
         Args:
             correlation_id: A number that no other parked request has.
@@ -138,17 +139,17 @@ class Coordinator:
             The responses that are sent now, to this and to parked requests. A parked request is never
             answered if its member sends it again or if its member leaves while its SyncGroup is parked.
         """
-        self._end_timers(now)
+        self._handle_expired_timers(now)
         if self._resigned:
             self._reply(correlation_id, failed(request, ErrorCode.NOT_COORDINATOR))
         else:
             self._dispatch(correlation_id, request, now)
-            self._end_timers(now)  # a delay of 0 ms ends at once
+            self._handle_expired_timers(now)  # a delay of 0 ms ends at once
         return self._take_replies()
 
     def advance(self, now: int) -> list[Reply]:
-        """Handle all timers that have ended; return the responses that this causes."""
-        self._end_timers(now)
+        """Handle all expired timers; return the responses that this causes."""
+        self._handle_expired_timers(now)
         return self._take_replies()
 
     def next_timer(self) -> int | None:
@@ -161,7 +162,7 @@ class Coordinator:
         Parked requests and all later ones are answered with NOT_COORDINATOR. A broker that restarts answers
         nothing: its connections are closed.
         """
-        self._end_timers(now)
+        self._handle_expired_timers(now)
         for group in self._groups.values():
             for member in group.members.values():
                 self._answer_join(
@@ -200,16 +201,16 @@ class Coordinator:
     def _join(self, correlation_id: int, request: msg.JoinGroupRequest, now: int) -> None:
         error = self._check_join(request)
         if error is not ErrorCode.NONE:
-            self._refuse_join(correlation_id, error, request.member_id)
+            self._reject_join(correlation_id, error, request.member_id)
             return
         group = self._group_to_join(request.group_id, now)
         if not group.accepts(request.member_id, self._settings.max_size):
             group.remove(request.member_id)
-            self._refuse_join(correlation_id, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
-            if self._version.refused_join_may_complete_phase:
+            self._reject_join(correlation_id, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+            if self._version.rejected_join_may_complete_phase:
                 self._complete_join_phase_if_all_joined(group, now)
         elif not group.supports(request.protocol_type, request.protocols):
-            self._refuse_join(correlation_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+            self._reject_join(correlation_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
         elif not request.member_id:
             self._join_as_new_member(correlation_id, request, group, now)
         elif request.member_id in group.pending_joins:
@@ -252,7 +253,7 @@ class Coordinator:
         if request.version >= _KNOWN_MEMBER_ID_VERSION:
             group.pending_joins.add(new_id)
             self._start_session(group, new_id, request.session_timeout_ms, now)
-            self._refuse_join(correlation_id, ErrorCode.MEMBER_ID_REQUIRED, new_id)
+            self._reject_join(correlation_id, ErrorCode.MEMBER_ID_REQUIRED, new_id)
         else:
             self._add_member(correlation_id, request, group, new_id, now)
 
@@ -262,8 +263,8 @@ class Coordinator:
         if request.group_instance_id is None:
             self._add_member(correlation_id, request, group, request.member_id, now)
         else:
-            # Kafka takes it for its own mistake, since a static member is never given an id in advance.
-            self._refuse_join(correlation_id, ErrorCode.UNKNOWN_SERVER_ERROR, "")
+            # Kafka never gives a static member an id in advance, so it reports an error of its own.
+            self._reject_join(correlation_id, ErrorCode.UNKNOWN_SERVER_ERROR, "")
 
     def _add_member(
         self,
@@ -300,15 +301,15 @@ class Coordinator:
         if error is ErrorCode.NONE and group.state is State.EMPTY:
             error = ErrorCode.UNKNOWN_MEMBER_ID
         if error is not ErrorCode.NONE:
-            self._refuse_join(correlation_id, error, request.member_id)
+            self._reject_join(correlation_id, error, request.member_id)
             return
         member = group.members[request.member_id]
-        leads = group.leader == member.member_id
+        is_leader = group.leader == member.member_id
         unchanged = member.protocols == request.protocols
         if group.state is State.COMPLETING_REBALANCE and unchanged:
             # The member may have missed the response of this generation.
-            self._reply(correlation_id, self._joined(group, member.member_id, with_members=leads))
-        elif group.state is State.STABLE and unchanged and not leads:
+            self._reply(correlation_id, self._joined(group, member.member_id, with_members=is_leader))
+        elif group.state is State.STABLE and unchanged and not is_leader:
             self._reply(correlation_id, self._joined(group, member.member_id, with_members=False))
         else:
             # A leader joins again for reasons that its metadata does not show, such as new partitions.
@@ -334,17 +335,17 @@ class Coordinator:
             self._prepare_rebalance(group, now)
         elif group.state is State.STABLE:
             self._write(group)
-            skips = request.version >= _SKIP_ASSIGNMENT_VERSION
-            leads = skips and group.leader == new_id
-            response = self._joined(group, new_id, with_members=leads, skip_assignment=leads)
-            if not skips:
+            can_skip = request.version >= _SKIP_ASSIGNMENT_VERSION
+            skip = can_skip and group.leader == new_id
+            response = self._joined(group, new_id, with_members=skip, skip_assignment=skip)
+            if not can_skip:
                 # Named as the leader, the member would assign partitions anew.
                 response = self._joined(group, new_id, with_members=False, leader=old_leader)
             self._answer_join(member, response)
         else:
             self._complete_join_phase_if_all_joined(group, now)
 
-    def _refuse_join(self, correlation_id: int, error: ErrorCode, member_id: str) -> None:
+    def _reject_join(self, correlation_id: int, error: ErrorCode, member_id: str) -> None:
         self._reply(correlation_id, msg.JoinGroupResponse(error, member_id=member_id))
 
     def _joined(
@@ -414,8 +415,8 @@ class Coordinator:
             self._write(group)
             return
         for member in group.ordered():
-            leads = group.leader == member.member_id
-            self._answer_join(member, self._joined(group, member.member_id, with_members=leads))
+            is_leader = group.leader == member.member_id
+            self._answer_join(member, self._joined(group, member.member_id, with_members=is_leader))
             self._renew_session(group, member, now)
             member.is_new = False
             group.pending_syncs.add(member.member_id)
@@ -562,7 +563,7 @@ class Coordinator:
         error = self._check_commit(request, group)
         if group is None or error is not ErrorCode.NONE:
             return msg.OffsetCommitResponse(tuple((partition, error) for partition, _ in request.offsets))
-        if group.state in _REBALANCING:
+        if group.state in _COMMIT_RENEWS_SESSION:
             self._renew_session(group, group.members[request.member_id], now)
         results = []
         for partition, offset in request.offsets:
@@ -653,7 +654,7 @@ class Coordinator:
 
     # --- Timers
 
-    def _end_timers(self, now: int) -> None:
+    def _handle_expired_timers(self, now: int) -> None:
         while (ended := self._timers.pop(now)) is not None:
             (kind, group_id, member_id), deadline = ended
             if kind is _Timer.OFFSETS:
@@ -661,7 +662,7 @@ class Coordinator:
             elif (group := self._groups.get(group_id)) is None:
                 continue  # the group was deleted
             elif kind is _Timer.SESSION:
-                self._end_session(group, member_id, deadline)
+                self._expire_session(group, member_id, deadline)
             elif kind is _Timer.SYNC:
                 self._remove_members_without_sync(group, deadline)
             elif group.in_initial_delay:
@@ -669,7 +670,7 @@ class Coordinator:
             else:
                 self._complete_join_phase(group, deadline)
 
-    def _end_session(self, group: ClassicGroup, member_id: str, now: int) -> None:
+    def _expire_session(self, group: ClassicGroup, member_id: str, now: int) -> None:
         member = group.members.get(member_id)
         if member_id not in group.pending_joins and (member is None or member.session_is_suspended):
             return

@@ -185,7 +185,7 @@ class CommittedOffset:
 
 
 NO_OFFSET = CommittedOffset(-1)
-"""What OffsetFetch returns for a partition without a committed offset."""
+"""The value of OffsetFetch for a partition without a committed offset."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class ModelClient:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the coordinator is known."""
+        """True if the coordinator is known."""
         return self._coordinator is not None
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ class ModelFetcher:
         """Create a fetcher without partitions; `on_messages` is called when `fetch` may have messages."""
         self.owned: dict[TopicPartition, Position] = {}
         self.is_paused = False
-        """Whether `fetch` returns nothing, because all partitions are about to be revoked."""
+        """True if `fetch` returns nothing, because all partitions are about to be revoked."""
         self._cluster = cluster
         self._process = process
         self._on_messages = on_messages

@@ -15,7 +15,7 @@ class Behaviour(Enum):
 
     @property
     def rebalances_in_poll(self) -> bool:
-        """Whether JoinGroup is sent, and its response is handled, only while the application polls.
+        """True if JoinGroup is sent, and its response is handled, only while the application polls.
 
         librdkafka does so on a thread of its own; only revocations and assignments wait for a poll. A
         cooperative Java member goes on consuming while its JoinGroup is in flight, and sends no heartbeats
@@ -25,7 +25,7 @@ class Behaviour(Enum):
 
     @property
     def commits_at_cooperative_revocation(self) -> bool:
-        """Whether a cooperative member commits the partitions that it revokes.
+        """True if a cooperative member commits the partitions that it revokes.
 
         Java commits before JoinGroup instead, and goes on consuming until the revocation. What it consumes
         in between is consumed twice.
@@ -34,7 +34,7 @@ class Behaviour(Enum):
 
     @property
     def loses_expired_session(self) -> bool:
-        """Whether a member without heartbeat responses for a session timeout loses its partitions.
+        """True if a member without heartbeat responses for a session timeout loses its partitions.
 
         Java looks for the coordinator again instead, and keeps its partitions until that answers with an
         error.
@@ -43,12 +43,12 @@ class Behaviour(Enum):
 
     @property
     def heartbeats_while_syncing(self) -> bool:
-        """Whether heartbeats are sent between JoinGroup's and SyncGroup's response."""
+        """True if heartbeats are sent between JoinGroup's and SyncGroup's response."""
         return self is Behaviour.JAVA
 
     @property
     def every_eager_member_watches_topics(self) -> bool:
-        """Whether each eager member rejoins when its topics change, not only the leader."""
+        """True if each eager member rejoins when its topics change, not only the leader."""
         return self is Behaviour.LIBRDKAFKA
 
     @property
@@ -58,7 +58,7 @@ class Behaviour(Enum):
 
     @property
     def retries_refused_join(self) -> bool:
-        """Whether a JoinGroup that was refused for its content, such as its timeout, is sent again."""
+        """True if a JoinGroup that was refused for its content, such as its timeout, is sent again."""
         return self is Behaviour.LIBRDKAFKA
 
 
@@ -103,7 +103,7 @@ class MemberSettings:
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether the member keeps its partitions while it joins."""
+        """True if the member keeps its partitions while it joins."""
         if self.cooperative is not None:
             return self.cooperative
         return all(RebalanceProtocol.COOPERATIVE in assignor.protocols for assignor in self.assignors)

@@ -107,7 +107,7 @@ class Settings:
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether members keep their partitions while they join."""
+        """True if members keep their partitions while they join."""
         protocol = self.rebalance_protocol
         if protocol is None:
             return RebalanceProtocol.COOPERATIVE in self.assignor_object().protocols

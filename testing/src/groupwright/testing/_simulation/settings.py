@@ -43,7 +43,7 @@ class KafkaVersion(Enum):
 
     @property
     def writes_new_groups(self) -> bool:
-        """Whether the first JoinGroup of a group writes an empty group to the log.
+        """True if the first JoinGroup of a group writes an empty group to the log.
 
         Without it, a group that has had no generation does not survive a restart.
         """
@@ -51,7 +51,7 @@ class KafkaVersion(Enum):
 
     @property
     def delays_every_initial_rebalance(self) -> bool:
-        """Whether new members extend the initial delay of every group that was Empty.
+        """True if new members extend the initial delay of every group that was Empty.
 
         3.9 extends it only before a group's first generation.
         """
@@ -59,12 +59,12 @@ class KafkaVersion(Enum):
 
     @property
     def expiry_ends_initial_delay(self) -> bool:
-        """Whether an expired member ends the initial delay if all other members have joined."""
+        """True if an expired member ends the initial delay if all other members have joined."""
         return self is KafkaVersion.KAFKA_4_3
 
     @property
     def rebalances_once_a_leave_request(self) -> bool:
-        """Whether all members of a LeaveGroup are removed before the group rebalances.
+        """True if all members of a LeaveGroup are removed before the group rebalances.
 
         3.9 rebalances after each of them. 4.3 also rebalances if the only one was a pending member.
         """
@@ -72,7 +72,7 @@ class KafkaVersion(Enum):
 
     @property
     def any_protocol_matches_none(self) -> bool:
-        """Whether SyncGroup may name any protocol while the group has not chosen one.
+        """True if SyncGroup may name any protocol while the group has not chosen one.
 
         Otherwise the answer is INCONSISTENT_GROUP_PROTOCOL, not REBALANCE_IN_PROGRESS.
         """
@@ -80,12 +80,12 @@ class KafkaVersion(Enum):
 
     @property
     def stable_sync_renews_session(self) -> bool:
-        """Whether SyncGroup to a Stable group restarts the member's session timeout."""
+        """True if SyncGroup to a Stable group restarts the member's session timeout."""
         return self is KafkaVersion.KAFKA_3_9
 
     @property
-    def refused_join_may_complete_phase(self) -> bool:
-        """Whether a member that is removed for `group.max.size` no longer holds up the join phase.
+    def rejected_join_may_complete_phase(self) -> bool:
+        """True if a member that is removed for `group.max.size` no longer holds up the join phase.
 
         4.3 notices that all remaining members have joined only at the next event.
         """
@@ -93,7 +93,7 @@ class KafkaVersion(Enum):
 
     @property
     def replacement_stays_new(self) -> bool:
-        """Whether the replacement of a static member in its first JoinGroup is a new member too.
+        """True if the replacement of a static member in its first JoinGroup is a new member too.
 
         The session timeout then runs while the JoinGroup is parked.
         """
@@ -101,7 +101,7 @@ class KafkaVersion(Enum):
 
     @property
     def commit_reports_missing_group(self) -> bool:
-        """Whether OffsetCommit v9 to a missing group is answered with GROUP_ID_NOT_FOUND.
+        """True if OffsetCommit v9 to a missing group is answered with GROUP_ID_NOT_FOUND.
 
         Otherwise, and in older versions of the request, the answer is ILLEGAL_GENERATION.
         """
@@ -109,10 +109,10 @@ class KafkaVersion(Enum):
 
     @property
     def offset_delete_can_delete_group(self) -> bool:
-        """Whether OffsetDelete deletes an Empty group that has no offsets left."""
+        """True if OffsetDelete deletes an Empty group that has no offsets left."""
         return self is KafkaVersion.KAFKA_3_9
 
     @property
     def describes_assignments_while_rebalancing(self) -> bool:
-        """Whether DescribeGroups has the members' assignments in every state, not only in Stable."""
+        """True if DescribeGroups has the members' assignments in every state, not only in Stable."""
         return self is KafkaVersion.KAFKA_4_3

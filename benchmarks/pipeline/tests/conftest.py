@@ -1,0 +1,17 @@
+"""Spark of the benchmark's tests."""
+
+from collections.abc import Iterator
+
+import pytest
+from benchmarks.pipeline.programs.session import local_session
+from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def spark() -> Iterator[SparkSession]:
+    """Spark on two cores. A session that other tests have started is used, and left running."""
+    is_running = SparkSession.getActiveSession() is not None
+    session = local_session(2, memory="1g")
+    yield session
+    if not is_running:
+        session.stop()

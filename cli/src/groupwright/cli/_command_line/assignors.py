@@ -1,0 +1,57 @@
+"""Assignors by name, or by the import path of a custom one."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from groupwright.assignors import (
+    Assignor,
+    AssignorError,
+    LoadAwareAssignor,
+    builtin_assignors,
+    by_name,
+    check_assignor,
+)
+from groupwright.core.spelling import did_you_mean
+
+ASSIGNOR_NAMES = (*(assignor.name for assignor in builtin_assignors()), LoadAwareAssignor.name)
+"""Names that `load_assignor` knows."""
+
+
+def load_assignor(name: str) -> Assignor:
+    """Return a new instance of an assignor. Modules are also looked for in the working directory.
+
+    Args:
+        name: One of `ASSIGNOR_NAMES`, or the import path of your own, `package.module:Class`, whose
+            class is called without arguments.
+
+    Raises:
+        AssignorError: The name is unknown, or the class cannot be imported or called, or is no assignor.
+    """
+    module_name, colon, attribute = name.partition(":")
+    if not colon and name not in ASSIGNOR_NAMES:
+        hint = did_you_mean(name, ASSIGNOR_NAMES) or f"; there are: {', '.join(sorted(ASSIGNOR_NAMES))}."
+        raise AssignorError(
+            f"no assignor is named {name!r}{hint} Name one of your own by its import path, "
+            "package.module:Class"
+        )
+    if name == LoadAwareAssignor.name:
+        return LoadAwareAssignor()
+    if not colon:
+        return by_name(name)
+    directory = str(Path.cwd())
+    if directory not in sys.path:
+        sys.path.append(directory)
+    try:
+        made = getattr(import_module(module_name), attribute)()
+    except Exception as error:
+        raise AssignorError(
+            f"assignor {name!r} cannot be loaded: {type(error).__name__}: {error}. Give the import path of a "
+            "class that is called without arguments, package.module:Class"
+        ) from error
+    if not isinstance(made, Assignor):
+        raise AssignorError(
+            f"{name!r} is a {type(made).__name__}, which is not a groupwright.assignors.Assignor"
+        )
+    check_assignor(made)
+    return made

@@ -1,0 +1,178 @@
+"""Output of commands: tables for people, JSON and CSV for programs."""
+
+import csv
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SHOWN = 5
+_GAP = 2  # columns between those of a table
+_UNLIMITED = 100_000  # columns; a pipe has no width, and a cut line is of no use to the program that reads it
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that control a terminal or turn the direction of text, but for tabs and line breaks."""
+
+
+class OutputFormat(StrEnum):
+    """Format of a command's output."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Format of the output.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        key: Key of the value in a row, and the name of the column in CSV and JSON.
+        header: Header in a table for people.
+        is_number: Whether the column is aligned to the right.
+        is_optional: Whether a table leaves the column out where it is too wide for the terminal.
+    """
+
+    key: str
+    header: str
+    is_number: bool = False
+    is_optional: bool = False
+
+
+def harmless(text: str) -> str:
+    """Return a text for a terminal, with U+FFFD for each character that controls it.
+
+    Names of groups and clients may be any text, and come from anyone who may use the cluster.
+    """
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Return a console: colours and the terminal's width on a terminal, neither in a pipe."""
+    from groupwright.cli._command_line.console import HarmlessConsole  # noqa: PLC0415 - `groupwright --help` needs no rich
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _UNLIMITED
+    return HarmlessConsole(file=stream, highlight=False, emoji=False, markup=False, width=width)
+
+
+def is_live(console: "Console") -> bool:
+    """Return whether a console can redraw what it shows: a capable terminal, outside CI."""
+    return console.is_terminal and not console.is_dumb_terminal and "CI" not in os.environ
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], output: OutputFormat) -> None:
+    """Print rows in a format. In CSV and JSON, a value that is not known is empty, and null.
+
+    Args:
+        rows: Values by the keys of columns. A list of texts is printed as text with commas, but in JSON.
+        columns: The columns, in their order.
+        output: The format.
+    """
+    match output:
+        case OutputFormat.JSON:
+            print_json([{column.key: row.get(column.key) for column in columns} for row in rows])
+        case OutputFormat.CSV:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow([column.key for column in columns])
+            writer.writerows([_text(row.get(column.key), unknown="") for column in columns] for row in rows)
+        case OutputFormat.TABLE:
+            out = console()
+            out.print(table(rows, columns, out.width))
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int) -> Any:
+    """Return a table for a console. A value that is not known is a dash.
+
+    Args:
+        rows: As in `print_rows`.
+        columns: The columns, in their order.
+        width: Width of the console, in characters.
+    """
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    shown = _that_fit(rows, columns, width)
+    for column in shown:
+        if column.is_number:
+            made.add_column(column.header, justify="right", no_wrap=True)
+        else:
+            made.add_column(column.header, overflow="fold", min_width=len(column.header))
+    for row in rows:
+        made.add_row(*(_cell(row.get(column.key)) for column in shown))
+    return made
+
+
+def _that_fit(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int) -> list[Column]:
+    """Return the columns without the optional ones, the last first, that a table has no room for."""
+    widths = {
+        column.key: max(map(len, [column.header, *(str(_cell(row.get(column.key))) for row in rows)]))
+        for column in columns
+    }
+    shown = list(columns)
+    for column in reversed(columns):
+        if column.is_optional and sum(widths[each.key] + _GAP for each in shown) - _GAP > width:
+            shown.remove(column)
+    return shown
+
+
+def few(names: Iterable[str]) -> str:
+    """Return the first names, and how many more there are."""
+    listed = list(names)
+    shown = ", ".join(listed[:_SHOWN])
+    return shown if len(listed) <= _SHOWN else f"{shown} and {len(listed) - _SHOWN} more"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a number with a noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def print_json(document: object) -> None:
+    """Print a document as JSON."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def compact(partitions: Iterable[int]) -> str:
+    """Format partition numbers as ranges, such as `0-3 8`; `-` for none."""
+    runs = []
+    for _, group in groupby(enumerate(sorted(partitions)), key=lambda pair: pair[1] - pair[0]):
+        run = [partition for _, partition in group]
+        runs.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
+    return " ".join(runs) or "-"
+
+
+def by_topic(partitions: Mapping[str, Iterable[int]]) -> str:
+    """Format partitions by topic, such as `orders 0-3 8, payments 1`; `-` for none."""
+    return ", ".join(f"{topic} {compact(numbers)}" for topic, numbers in partitions.items()) or "-"
+
+
+def _cell(value: Any) -> Any:
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    return value if isinstance(value, Text) else harmless(_text(value, unknown="-"))
+
+
+def _text(value: Any, *, unknown: str) -> str:
+    match value:
+        case None:
+            return unknown
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ",".join(map(str, value))
+        case float():
+            return f"{value:.1f}"
+    return str(value)

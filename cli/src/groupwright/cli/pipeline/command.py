@@ -1,0 +1,284 @@
+"""The commands `groupwright pipeline ...`, which start Spark on this machine.
+
+On a cluster, `spark-submit` runs the same jobs with `groupwright.pipeline.main`.
+"""
+
+import logging
+import tempfile
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from groupwright.assignors import GroupwrightError
+from groupwright.cli._command_line.help import Command, CommandGroup
+from groupwright.cli.pipeline.spark import local_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from groupwright.pipeline.jobs import Progress, Settings
+
+app = typer.Typer(
+    cls=CommandGroup,
+    no_args_is_help=True,
+    help="Tables of every consumer group's rebalances, lag and churn, on Spark.",
+)
+
+
+class Client(StrEnum):
+    """The client libraries that are simulated."""
+
+    LIBRDKAFKA = "librdkafka"
+    JAVA = "java"
+
+
+_NO_CLUSTER = "bootstrap_servers=none"
+"""Placeholder of a required setting, for commands that read the tables alone."""
+
+_EXTRA = {"jgo", "jinja2", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
+"""Packages of the extra `pipeline`."""
+
+Values = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...", help="Settings, which override the file's; see the README of pipeline."
+    ),
+]
+Config = Annotated[
+    Path | None, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="TOML file with settings.")
+]
+
+
+@app.command(cls=Command)
+def stream(values: Values = None, *, config: Config = None) -> None:
+    """Keep the tables up to date with a cluster, until Ctrl-C or SIGTERM.
+
+    groupwright pipeline stream bootstrap_servers=localhost:9092 tables=./tables
+    """
+    with _pipeline("stream", values, config) as (spark, settings):
+        from groupwright.pipeline.jobs import run_stream  # noqa: PLC0415 - needs Spark
+        from groupwright.pipeline.main import stop_on_signals  # noqa: PLC0415 - as above
+
+        run_stream(spark, settings, stop_on_signals(), typer.echo)
+
+
+@app.command(cls=Command)
+def batch(values: Values = None, *, config: Config = None) -> None:
+    """Bring the tables up to a time or to offsets, starting where they end.
+
+    groupwright pipeline batch bootstrap_servers=localhost:9092 tables=./tables end=2026-11-21T08:00:00Z
+    """
+    with _pipeline("batch", values, config) as (spark, settings):
+        from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn  # noqa: PLC0415 - as above
+        from rich.progress import Progress as Bar  # noqa: PLC0415 - as above
+
+        from groupwright.pipeline.jobs import run_batch  # noqa: PLC0415 - as above
+
+        columns = (BarColumn(), MofNCompleteColumn(), "offsets", TimeRemainingColumn())
+        with Bar(*columns) as bar:
+            task = bar.add_task("", total=None)
+
+            def show(progress: "Progress") -> None:
+                bar.update(task, completed=progress.done, total=progress.total)
+
+            added = run_batch(spark, settings, show)
+        typer.echo(f"{added:,} records added")
+
+
+@app.command(cls=Command)
+def upgrade(values: Values = None, *, config: Config = None) -> None:
+    """Bring tables that an older version wrote up to date. No job may run meanwhile.
+
+    groupwright pipeline upgrade bootstrap_servers=localhost:9092 tables=./tables
+    """
+    with _pipeline("upgrade", values, config) as (spark, settings):
+        from groupwright.pipeline.jobs import run_upgrade  # noqa: PLC0415 - needs Spark
+
+        typer.echo("upgraded" if run_upgrade(spark, settings) else "the tables are up to date")
+
+
+@app.command("what-if", cls=Command)
+def what_if(
+    values: Values = None,
+    *,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A built-in assignor, `java:sticky`, `java:cooperative-sticky`, "
+            "`librdkafka:cooperative-sticky`, or `package.module:Class`; repeatable. By default all of "
+            "Kafka's; Java's and librdkafka's only if the history is small.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write the what-if tables to this folder, as Parquet."),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Replay the groups' history with other assignors, and print what they would have stopped and moved.
+
+    groupwright pipeline what-if tables=./tables --assignor range --assignor cooperative-sticky
+    """
+    with _pipeline("what-if", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
+        from groupwright.cli.pipeline.reading import print_what_if  # noqa: PLC0415 - as above
+
+        print_what_if(spark, settings, assignor, out)
+
+
+@app.command("deploys", cls=Command)
+def deploys(
+    values: Values = None,
+    *,
+    group: Annotated[str, typer.Option(metavar="NAME", help="The group.")],
+    client: Annotated[
+        Client, typer.Option(help="The consumers' client library, whose behaviour differs.")
+    ] = Client.LIBRDKAFKA,
+    config: Config = None,
+) -> None:
+    """Simulate deploys and crashes of a group, with its present settings and with others.
+
+    The settings are static membership, other session timeouts, and cooperative-sticky. The group's size,
+    assignor and timeouts are those of its last generation in the tables.
+
+    groupwright pipeline deploys tables=./tables --group billing
+    """
+    with _pipeline("deploys", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
+        from groupwright.cli.pipeline.deploys import print_deploys  # noqa: PLC0415 - as above
+        from groupwright.cli.pipeline.reading import read_all  # noqa: PLC0415 - as above
+
+        print_deploys(read_all(spark, settings), group, client.value)
+
+
+@app.command(cls=Command)
+def report(
+    values: Values = None,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File for the page.")] = Path("report.html"),
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Group with a section of its own; repeatable; by default the 5 with the most rebalances.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Start of the range to show, as an ISO 8601 time.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End of the range to show, exclusive.")
+    ] = None,
+    deploy: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Compare the hours before and after a deploy.")
+    ] = None,
+    hours: Annotated[
+        float, typer.Option(min=0.01, metavar="N", help="Hours on each side of the deploy.")
+    ] = 24.0,
+    before: Annotated[
+        str | None, typer.Option(metavar="TIME/TIME", help="First range of a comparison, with --after.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="TIME/TIME", help="Second range of a comparison, with --before.")
+    ] = None,
+    simulate: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="Add simulated deploys of this group, as `deploys` prints them."),
+    ] = None,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Assignor of the what-if section; repeatable; `none` leaves the section out."
+        ),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Write a self-contained HTML report of the tables.
+
+    groupwright pipeline report tables=./tables --out report.html
+
+    groupwright pipeline report tables=./tables --deploy 2026-11-21T08:00Z --hours 12
+    """
+    with _pipeline("report", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
+        from groupwright.cli.pipeline.reading import ReportOptions, make_report  # noqa: PLC0415 - as above
+
+        options = ReportOptions.of(
+            groups=group or (),
+            since=since,
+            until=until,
+            deploy=deploy,
+            hours=hours,
+            before=before,
+            after=after,
+            simulate=simulate,
+            assignors=assignor,
+        )
+        typer.echo(f"{make_report(spark, settings, options, out)}")
+
+
+@app.command(cls=Command)
+def demo(
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="New or empty folder for the tables and the page; by default a temporary one.",
+        ),
+    ] = None,
+    messages_per_second: Annotated[
+        int, typer.Option(min=1, max=5_000, metavar="N", help="Messages per second and topic.")
+    ] = 100,
+    flaps: Annotated[int, typer.Option(hidden=True, min=0)] = 5,
+) -> None:
+    """Run rebalancing groups on a real Kafka and write their tables and a report (1-2 minutes).
+
+    Kafka and Spark run on this machine, bound to 127.0.0.1, without containers or an installed Java. The
+    first run downloads Kafka and Spark's connector (100 MB).
+    """
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise typer.BadParameter(f"{out} is not an empty folder: choose another one with --out")
+    with _errors_in_one_line("demo"):
+        from rich.console import Console  # noqa: PLC0415 - `groupwright --help` does not need it
+
+        from groupwright.cli.pipeline.demo.run import Options, run  # noqa: PLC0415 - needs Spark
+
+        folder = out or Path(tempfile.mkdtemp(prefix="groupwright-demo-"))
+        found = run(Options(folder, flaps, messages_per_second), Console(highlight=False))
+    raise typer.Exit(0 if found else 1)
+
+
+@contextmanager
+def _pipeline(
+    job: str, values: list[str] | None, config: Path | None
+) -> "Iterator[tuple[SparkSession, Settings]]":
+    """Read the settings and start Spark."""
+    with _errors_in_one_line(job):
+        from groupwright.pipeline.jobs import settings_from  # noqa: PLC0415 - needs Spark
+
+        settings = settings_from(values or (), config)
+        with local_spark(job, settings.spark) as spark:
+            yield spark, settings
+
+
+@contextmanager
+def _errors_in_one_line(job: str) -> "Iterator[None]":
+    """Print errors and missing packages in one line, and exit with status 1."""
+    logging.basicConfig(level=logging.WARNING, format="groupwright pipeline: %(message)s")
+    try:
+        yield
+    except ImportError as error:
+        package = (getattr(error.__cause__ or error, "name", None) or "").partition(".")[0]
+        if package not in _EXTRA:
+            raise
+        typer.echo(
+            f"groupwright pipeline: {package} is missing: pip install 'groupwright[pipeline]'", err=True
+        )
+        raise typer.Exit(1) from None
+    except GroupwrightError as error:
+        typer.echo(f"groupwright pipeline {job}: {error}", err=True)
+        raise typer.Exit(1) from None

@@ -1,0 +1,71 @@
+"""Records of members and partitions, on which promises are checked, and the error of a broken promise."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from groupwright.testing._simulation.messages import TopicPartition as Key
+from groupwright.testing._simulation.scheduler import Process
+from simulation.scenario import MemberPlan
+
+
+class BrokenPromiseError(Exception):
+    """A promise was broken. `at` is the time in microseconds."""
+
+    def __init__(self, promise: str, detail: str, at: int) -> None:
+        """Describe what was promised, and what has happened."""
+        super().__init__(f"{promise}: {detail}")
+        self.promise = promise
+        self.detail = detail
+        self.at = at
+
+
+@dataclass(slots=True)
+class Window:
+    """The time in which a member owns a partition."""
+
+    member: "Member"
+    since: int
+    position: int | None = None
+    """The offset after the last message, or that of a seek."""
+    consumed: int | None = None
+    """The offset after the last message, which is committed at a clean revocation even after a seek."""
+    over: str = ""
+    """The promise that is broken if a message comes before the member has called `on_revoke` or `on_lost`."""
+    moved_to: int | None = None
+    """The offset to which librdkafka's late ListOffsets response moves it; see `Promises.moved`."""
+
+
+class Member(Protocol):
+    """The part of a member that the checks need."""
+
+    name: str
+    ended: bool
+    plan: MemberPlan
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def process(self) -> Process: ...
+
+
+@dataclass(slots=True)
+class Partition:
+    """The record of a partition of one topic id."""
+
+    delivered: set[int] = field(default_factory=set)
+    complete: int = 0
+    """All offsets below were delivered."""
+    owners: dict[str, Window] = field(default_factory=dict)
+    committed: int = 0
+    committed_by: str = ""
+    """The member that has committed last."""
+    history: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    """Times and offsets of commits."""
+    left_at: tuple[int, int, str, str] | None = None
+    """(time, position, member, its id) of the last clean revocation if the member commits automatically."""
+
+
+def name_of(key: Key) -> str:
+    """Return a partition's name."""
+    return f"{key[0]}[{key[1]}]"

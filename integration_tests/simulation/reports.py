@@ -1,0 +1,220 @@
+"""Reports of members and of the coordinator, for the story and the promises."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from groupwright.testing._simulation import messages as msg
+from groupwright.testing._simulation.cluster import Cluster
+from groupwright.testing._simulation.messages import TopicPartition as Key
+from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
+from simulation.application import Application
+from simulation.by_hand import HandMember
+from simulation.foreign import ForeignMember, commits_of
+from simulation.promises import Promises
+from simulation.records import BrokenPromiseError
+from simulation.scenario import GROUP
+from simulation.story import Story
+
+if TYPE_CHECKING:
+    from simulation.promises_by_hand import HandPromises
+
+Observed = Application | ForeignMember
+
+
+class Reports:
+    """The observer of all members."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        cluster: Cluster,
+        story: Story,
+        promises: Promises,
+        on_closed: Callable[[HandMember], object],
+    ) -> None:
+        """Begin without members.
+
+        Args:
+            scheduler: Virtual time.
+            cluster: The cluster.
+            story: Gets a line for each report.
+            promises: Those to the members of the group.
+            on_closed: Called when an application that assigns by hand has closed.
+        """
+        self.group = promises
+        self.by_hand: dict[str, HandPromises] = {}
+        """Promises to applications that assign by hand, by their names."""
+        self._scheduler = scheduler
+        self._cluster = cluster
+        self._story = story
+        self._on_closed = on_closed
+
+    def of(self, member: Observed) -> Promises:
+        """Return the promises that are made to a member."""
+        return self.by_hand.get(member.name, self.group)
+
+    def answered(self, process: Process, request: msg.Request, response: msg.Response) -> None:
+        self.by_hand.get(process.name, self.group).answered(process, request, response)
+        match request, response:
+            case msg.JoinGroupRequest(), msg.JoinGroupResponse():
+                why = getattr(process, "reason", "")
+                self._story.tell(process.name, f"JoinGroup ({why}): {_join_words(response)}")
+            case msg.HeartbeatRequest(), msg.HeartbeatResponse() if not response.error:
+                pass
+            case msg.OffsetCommitRequest(), msg.OffsetCommitResponse():
+                offsets = {key: each.offset for key, each in request.offsets}
+                told = ", ".join(
+                    f"{key[0]}[{key[1]}]={offsets[key]} {e.name}" for key, e in response.partitions
+                )
+                self._story.tell(process.name, f"OffsetCommit: {told}")
+            case msg.LeaveGroupRequest(), _:
+                if getattr(process, "stays", False):
+                    promise = "a static member that closes stays in the group"
+                    raise BrokenPromiseError(promise, process.name, self._scheduler.now)
+                self._story.tell(process.name, "LeaveGroup")
+            case _:
+                error = getattr(response, "error", None)
+                what = type(request).__name__.removesuffix("Request")
+                self._story.tell(process.name, f"{what}: {'' if error is None else error.name}")
+
+    def assigned(self, member: Observed, partitions: list[Key]) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(member.name, f"on_assign {_names(partitions)}")
+            self.of(member).assigned(member, partitions)
+
+    def revoked(self, member: Observed, partitions: list[Key], *, lost: bool) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(member.name, f"{'on_lost' if lost else 'on_revoke'} {_names(partitions)}")
+            self.of(member).revoked(member, partitions, lost=lost, commits=commits_of(member.plan))
+
+    def delivered(
+        self, member: Observed, topic_id: int, key: Key, offset: int, *, paused: bool = False
+    ) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            del topic_id
+            self._story.tell(member.name, f"gets {key[0]}[{key[1]}]@{offset}")
+            until = member.session_until
+            self.of(member).delivered(member, key, offset, session_until=until, paused=paused)
+
+    def reached_end(self, member: Observed, key: Key, offset: int, *, paused: bool) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(member.name, f"gets the end of {key[0]}[{key[1]}]@{offset}")
+            self.of(member).reached_end(member, key, offset, paused=paused)
+
+    def sought(self, member: Observed, key: Key, offset: int) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(member.name, f"seeks {key[0]}[{key[1]}] to {offset}")
+            self.of(member).sought(member, key, offset)
+
+    def moved(self, member: Observed, key: Key, offset: int) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(
+                member.name, f"librdkafka moves {key[0]}[{key[1]}] to {offset}, by a late answer"
+            )
+            self.of(member).moved(member, key, offset)
+
+    def start_of(self, key: Key) -> int:
+        """See `Observer`."""
+        return max(0, self._cluster.coordinator.committed(GROUP, key), self.group.complete(key))
+
+    def asked(self, member: Observed, offsets: dict[Key, int] | None = None) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self.of(member).asked(member, offsets)
+
+    def changed(self, member: HandMember, removed: list[Key], starts: dict[Key, int | None]) -> None:
+        """See `HandObserver`."""
+        if not member.ended:
+            self._story.tell(member.name, f"has unassigned {_names(removed)}, and assigned {_starts(starts)}")
+            self.by_hand[member.name].changed(member, removed, starts)
+
+    def refusals(self, member: HandMember) -> int:
+        """See `HandObserver`."""
+        return self.by_hand[member.name].refusals
+
+    def was_busy(self, member: Observed, since: int) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self.of(member).was_busy(member, since)
+
+    def is_replaced(self, member: Observed) -> bool:
+        """See `Observer`."""
+        return member.process in self.of(member).replaced
+
+    def broken(self, member: Observed, promise: str, detail: str) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self.of(member).broken(member, promise, detail)
+
+    def must_return(self, member: Observed, why: str, since: int | None = None) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self.of(member).must_return(member, why, since)
+
+    def call_never_ended(self, member: Observed) -> None:
+        """See `Observer`."""
+        promise = "calls of other threads end when the consumer is closed"
+        raise BrokenPromiseError(promise, f"{member.name}: a commit waits still", self._scheduler.now)
+
+    def forked(self, member: Observed, wrongs: str) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(member.name, "has forked")
+            self.of(member).forked(member, wrongs)
+
+    def committed_unknown(self, member: Observed, error: str | None, duration: int) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            took = f"{duration / SECOND:.3f} s"
+            self._story.tell(member.name, f"commit of an unknown topic: {error} after {took}")
+            self.of(member).committed_unknown(member, error, duration)
+
+    def committed(self, member: Observed, offsets: dict[Key, int], error: str | None) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            told = error or ", ".join(
+                f"{key[0]}[{key[1]}]={offset}" for key, offset in sorted(offsets.items())
+            )
+            self._story.tell(member.name, f"commit ended: {told}")
+            self.of(member).committed(member, offsets, error)
+
+    def said(self, member: Observed, words: str) -> None:
+        """See `Observer`."""
+        if not member.ended:
+            self._story.tell(member.name, words)
+
+    def closed(self, member: Observed, error: str | None) -> None:
+        """See `Observer`."""
+        self._story.tell(member.name, f"has closed{'' if error is None else f' with {error}'}")
+        if error is not None:
+            self.group.check()
+            promise = "an application gets no error that it does not expect"
+            raise BrokenPromiseError(promise, f"{member.name}: {error}", self._scheduler.now)
+        self.of(member).closed(member)
+        if isinstance(member, HandMember):
+            self._on_closed(member)
+
+    def failed(self, member: ForeignMember) -> None:
+        """Forget a member of another client that has ended with an error."""
+        self.group.killed(member)
+
+
+def _join_words(response: msg.JoinGroupResponse) -> str:
+    if response.error:
+        return response.error.name
+    return f"{'leads' if response.members else 'joins'} generation {response.generation_id}"
+
+
+def _names(partitions: list[Key]) -> str:
+    return ", ".join(f"{topic}[{number}]" for topic, number in partitions) or "nothing"
+
+
+def _starts(starts: dict[Key, int | None]) -> str:
+    places = (f"{_names([key])}{'' if at is None else f' at {at}'}" for key, at in starts.items())
+    return ", ".join(places) or "nothing"

@@ -1,0 +1,75 @@
+"""Promises about the requests of one member, checked where its network thread sends and receives them.
+
+| promise | checked |
+|---|---|
+| A fenced member never joins again | at each JoinGroup after it has received FENCED_INSTANCE_ID |
+| The coordinator is looked up soon after a failure | 0.35 s after a look-up has failed |
+"""
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from groupwright.testing._simulation import messages as msg
+from groupwright.testing._simulation.messages import ErrorCode
+from groupwright.testing._simulation.scheduler import MS, SECOND
+
+if TYPE_CHECKING:
+    from simulation.application import Application
+
+_LONGEST_PAUSE = 350 * MS
+"""Time after a failed look-up in which the next one has begun: 250 ms, and a jitter of 20 %."""
+
+
+class RequestChecks:
+    """Checks of one member's requests."""
+
+    def __init__(self, member: "Application") -> None:
+        """Begin before the first request."""
+        self._member = member
+        self._is_fenced = False
+        self._lookups = 0
+
+    # --- The fence
+
+    def answered(self, response: msg.Response) -> None:
+        """Take a response of the coordinator."""
+        self._is_fenced |= fences(response) and self._member.is_replaced
+
+    def joins(self) -> None:
+        """Check a JoinGroup that is about to be sent."""
+        if self._is_fenced:
+            self._member.broken("a fenced member never joins again", "it sends JoinGroup")
+
+    # --- The coordinator
+
+    async def look_up(self, request: Awaitable[tuple[int, str]]) -> tuple[int, str]:
+        """Send FindCoordinator; return the error code of the response, and its words."""
+        self._lookups += 1
+        code = -1
+        try:
+            code, words = await request
+        finally:
+            if code:
+                self._expect_lookup()
+        return code, words
+
+    def _expect_lookup(self) -> None:
+        """Expect the next look-up soon, if the member needs its coordinator until then."""
+        process, lookups = self._member.process, self._lookups
+        stops = process.stops
+
+        def check() -> None:
+            if lookups == self._lookups and stops == process.stops and self._member.needs_coordinator:
+                pause = f"{_LONGEST_PAUSE / SECOND:.2f} s"
+                self._member.broken(
+                    "the coordinator is looked up soon after a failure", f"not within {pause}"
+                )
+
+        process.call_in(_LONGEST_PAUSE, check)
+
+
+def fences(response: msg.Response) -> bool:
+    """Return whether a response says that another member has the sender's `group.instance.id`."""
+    if isinstance(response, msg.OffsetCommitResponse):
+        return any(error is ErrorCode.FENCED_INSTANCE_ID for _, error in response.partitions)
+    return getattr(response, "error", None) is ErrorCode.FENCED_INSTANCE_ID

@@ -1,0 +1,188 @@
+"""Derivation date by date, from states of groups, against one derivation of the whole history."""
+
+import random
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from groupwright.pipeline import schemas
+from groupwright.pipeline._jobs.derive import dates_that_follow, derive
+from groupwright.pipeline._tables import Batch, Tables, open_tables
+from groupwright.pipeline.schemas import Table
+
+START = datetime(2026, 11, 20, tzinfo=UTC)
+DATES = [START.date() + timedelta(days=number) for number in range(2)]
+DERIVED = (schemas.REBALANCES, schemas.GROUP_EPOCHS, schemas.LAG, schemas.CHURN, schemas.GROUP_STATES)
+GROUPS = {"billing": "consumer", "other": "consumer", "queue": "share"}
+RECORDS = {"consumer": schemas.CONSUMER_GROUP_RECORDS, "share": schemas.SHARE_GROUP_RECORDS}
+
+
+def history(seed: int) -> dict[Table, list[dict[str, Any]]]:
+    """Records of groups whose members join and leave on each date, except that `other` ends on the first."""
+    choose = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    found: dict[Table, list[dict[str, Any]]] = {table: [] for table in RECORDS.values()}
+    for group_id, group_type in GROUPS.items():
+        prefix = "" if group_type == "consumer" else "share_"
+        kinds = {"member": f"{prefix or 'consumer_'}member", "group": f"{prefix or 'consumer_'}group"}
+        epoch, members = 0, list[str]()
+        for day in range(len(DATES)):
+            if group_id == "other" and day:
+                continue
+            for step in range(6):
+                values: list[tuple[str, dict[str, Any], bool]] = []
+                if members and choose.random() < 0.4:
+                    gone = members.pop(choose.randrange(len(members)))
+                    values.append((kinds["member"], {"member_id": gone}, True))
+                else:
+                    members.append(f"{group_id}-{day}-{step}")
+                    client = f"client-{choose.randrange(2)}"
+                    value = {"member_id": members[-1], "client_id": client, "topics": ["orders"]}
+                    values.append((kinds["member"], value, False))
+                epoch += 1
+                values.append((kinds["group"], {"epoch": epoch, "metadata_hash": 1}, False))
+                for number, id_ in enumerate(members):
+                    mine = list(range(6))[number :: len(members)]
+                    assigned = [{"topic_id": "id-of-orders", "partitions": mine}]
+                    current = {"member_id": id_, "epoch": epoch, "state": "stable", "assigned": assigned}
+                    values.append((f"{prefix}current_member", current, False))
+                for number, (kind, value, tombstone) in enumerate(values):
+                    time = START + timedelta(days=day, hours=3 * step, seconds=number)
+                    rows = found[RECORDS[group_type]]
+                    rows.append(
+                        {"group_id": group_id, "record_kind": kind, kind: value, "tombstone": tombstone}
+                        | {"log_partition": 0, "log_offset": len(rows), "log_time": time, "date": time.date()}
+                    )
+    return found
+
+
+def classic_history() -> dict[Table, list[dict[str, Any]]]:
+    """Records of classic groups: `payments` hands partition 3 over at midnight, `audit` ends before.
+
+    Before the handover, the last generation of the first date is written again, as for a static member.
+    """
+    generations: list[dict[str, Any]] = []
+    members: list[dict[str, Any]] = []
+    payments = [
+        (1, 1, {"a": [0, 1, 2, 3]}),
+        (2, 22, {"a": [0, 1, 2, 3], "b": []}),
+        (3, 23, {"a": [0, 1, 2], "b": []}),
+        (3, 23.5, {"a": [0, 1, 2], "b": []}),
+        (4, 25, {"a": [0, 1, 2], "b": [3]}),
+        (5, 26, {"b": [0, 1, 2, 3]}),
+    ]
+    for group_id, rows in (("payments", payments), ("audit", payments[:1])):
+        for number, hour, assigned in rows:
+            time = START + timedelta(hours=hour)
+            key = {"group_id": group_id, "generation": number, "log_partition": 1, "log_time": time}
+            key |= {"log_offset": len(generations), "date": time.date()}
+            types = {"group_type": "classic", "protocol_type": "consumer", "protocol": "cooperative-sticky"}
+            generations.append({**key, **types, "tombstone": False})
+            members += [
+                {**key, "member_id": id_, "client_id": id_, "subscribed": ["orders"]}
+                | {"assigned": [{"topic": "orders", "partitions": partitions}] if partitions else []}
+                for id_, partitions in assigned.items()
+            ]
+    return {schemas.GROUP_GENERATIONS: generations, schemas.GROUP_MEMBERS: members}
+
+
+def offsets_history() -> dict[Table, list[dict[str, Any]]]:
+    """A sample of a partition in every hour, and a commit half an hour before it.
+
+    On the first date, `audit` commits for the last time after the last sample, and `gone` is deleted.
+    """
+    commits: list[tuple[str, float, int | None]] = []
+    ends: list[dict[str, Any]] = []
+    place = {"topic": "orders", "partition": 0}
+    for hour in range(24 * len(DATES)):
+        time = START + timedelta(hours=hour, minutes=30)
+        ends.append({**place, "time": time, "end_offset": 1000 + 100 * hour, "date": time.date()})
+        commits.append(("payments", hour, 870 + 100 * hour - 40 * (hour % 7 == 0)))
+    commits += [("audit", 1, 900), ("audit", 23.75, 950), ("gone", 1, 900), ("gone", 20, None)]
+    rows = [
+        {**place, "group_id": group_id, "committed_offset": offset, "tombstone": offset is None}
+        | {"log_partition": 1, "log_offset": number, "log_time": time, "date": time.date()}
+        for number, (group_id, hour, offset) in enumerate(commits)
+        for time in [START + timedelta(hours=hour)]
+    ]
+    return {schemas.OFFSET_COMMITS: rows, schemas.END_OFFSETS: ends}
+
+
+def add(
+    spark: SparkSession, tables: Tables, records: dict[Table, list[dict[str, Any]]], days: Sequence[date]
+) -> None:
+    for table, rows in records.items():
+        chosen = [row for row in rows if row["date"] in days]
+        arrow = pa.Table.from_pylist(chosen, to_arrow_schema(table.schema))
+        tables.add(table, spark.createDataFrame(arrow, table.schema), Batch(f"test-{days[0]}", 0))
+
+
+def rows_of(tables: Tables) -> dict[str, list[str]]:
+    until = DATES[-1]
+    return {
+        table.name: sorted(str(row) for row in tables.read(table, until=until).collect()) for table in DERIVED
+    }
+
+
+def cut_off_at(last: Table, replace: Callable[..., None]) -> Callable[..., None]:
+    """Return a `Tables.replace` that is interrupted before it writes a table."""
+
+    def replace_until(table: Table, *arguments: Any) -> None:
+        if table is last:
+            raise InterruptedError
+        replace(table, *arguments)
+
+    return replace_until
+
+
+def counting_tasks(replace: Callable[..., None], tasks: dict[str, int]) -> Callable[..., None]:
+    """Return a `Tables.replace` that records the number of tasks that compute a table's rows."""
+
+    def replace_and_count(table: Table, rows: DataFrame, *arguments: Any) -> None:
+        tasks[table.name] = rows.rdd.getNumPartitions()
+        replace(table, rows, *arguments)
+
+    return replace_and_count
+
+
+def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_records(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last derivation is cut off after it has written the states, and repeated."""
+    records = history(7) | classic_history() | offsets_history()
+    tables = open_tables(spark, str(tmp_path / "whole"))
+    add(spark, tables, records, DATES)
+    tasks: dict[str, int] = {}
+    with monkeypatch.context() as patched:
+        patched.setattr(tables, "replace", counting_tasks(tables.replace, tasks))
+        derive(tables, DATES, lookback_days=7)
+    assert tasks.keys() >= {table.name for table in DERIVED}
+    # As many as spark.sql.shuffle.partitions; an empty table takes no task.
+    assert set(tasks.values()) - {0} == {2}, "a table is computed by one task"
+    whole = rows_of(tables)
+    handovers = tables.read(schemas.REBALANCES).where("group_id = 'payments'").orderBy("generation").collect()
+    assert [row.trigger for row in handovers] == ["first", "join", "unknown", "handover", "leave"]
+    behind = [tables.read(schemas.LAG).where(f"group_id = '{name}'") for name in ("audit", "gone")]
+    offsets = [[row.committed_offset for row in rows.orderBy("time").collect()] for rows in behind]
+    assert offsets == [[900] * 23 + [950] * 24, [900] * 19]
+    assert all(len(rows) >= 2 * len(DATES) for rows in whole.values()), whole
+    tables = open_tables(spark, str(tmp_path / "dates"))
+    for day in DATES:
+        add(spark, tables, records, [day])
+        for table in RECORDS.values():
+            tables.retain(table, day)  # none of the older records is needed
+        if day == DATES[-1]:
+            with monkeypatch.context() as patched:
+                patched.setattr(tables, "replace", cut_off_at(schemas.CHURN, tables.replace))
+                with pytest.raises(InterruptedError):
+                    derive(tables, [day], lookback_days=7)
+        derive(tables, [day], lookback_days=7)
+    assert rows_of(tables) == whole
+    tomorrow = DATES[-1] + timedelta(days=1)
+    assert dates_that_follow(tables, DATES[-1:], []) == {tomorrow}
+    assert dates_that_follow(tables, [date(1970, 1, 1)], []) == set(), "no group has records of that date"

@@ -1,0 +1,72 @@
+"""The end of a stream, without Spark."""
+
+from collections.abc import Callable, Iterator
+from threading import Event, Thread
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from groupwright.pipeline._jobs.stream import _Stream
+from groupwright.pipeline.errors import PipelineError
+
+
+class _Stopping(_Stream):
+    """Stops while the last call of a worker runs."""
+
+    def _periodic(self) -> Iterator[tuple[str, float, Callable[[], bool]]]:
+        self.may_fail = Event()
+        yield "sample-writer", 0.0, self._fail
+
+    def _fail(self) -> bool:
+        assert self.may_fail.wait(60)
+        raise PipelineError("the samples cannot be written")
+
+    def _follow(self, stop: Event) -> bool:
+        self._finish(MagicMock(isActive=False, exception=lambda: None))
+        stop.set()
+        self.may_fail.set()
+        return False
+
+
+def test_the_error_of_a_worker_that_fails_while_the_stream_stops_is_raised() -> None:
+    settings = SimpleNamespace(stop_seconds=60.0, end_offsets_seconds=0.0)
+    context: Any = MagicMock(settings=settings, known_topics=set)
+    context.state.stale.return_value = {}
+    with pytest.raises(PipelineError, match="samples cannot be written"):
+        _Stopping(context, MagicMock(), lambda _: None).run(Event())
+
+
+def test_a_stop_while_batches_follow_at_once_ends_after_the_current_one() -> None:
+    context: Any = MagicMock(settings=SimpleNamespace(stop_seconds=5.0), known_topics=set)
+    stream = _Stream(context, MagicMock(), lambda _: None)
+    query = MagicMock(isActive=True, status={"isTriggerActive": True}, exception=lambda: None)
+    query.awaitTermination.side_effect = lambda _: stream._add(MagicMock(), 1)
+    stream._finish(query)
+    assert query.awaitTermination.call_count == 1
+    context.ingest.add.assert_not_called()
+    query.stop.assert_called_once()
+
+
+def test_a_stop_while_an_unfinished_batch_is_added_is_bounded() -> None:
+    """The job before was killed in a long batch, and this one is stopped while it repeats it."""
+    begun, cancelled, stop = Event(), Event(), Event()
+
+    def prepare() -> Any:
+        begun.set()
+        assert cancelled.wait(60)
+        raise PipelineError("the Spark job was cancelled")
+
+    settings = SimpleNamespace(stop_seconds=0.1, end_offsets_seconds=0.0, derive_seconds=60.0, once=True)
+    context: Any = MagicMock(settings=settings, known_topics=set, prepare=prepare)
+    context.state.stale.return_value = {}
+    context.spark.sparkContext.cancelJobGroup.side_effect = lambda _: cancelled.set()
+    stream = Thread(target=_Stream(context, MagicMock(), lambda _: None).run, args=(stop,), daemon=True)
+    stream.start()
+    assert begun.wait(60)
+    stop.set()
+    stream.join(60)
+    assert not stream.is_alive()
+    assert cancelled.is_set()
+    context.spark.readStream.format.assert_not_called()
