@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.consumer import Consumer, WakeupError
+from groupwright.consumer._protocol.transitions import PARKED
 from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import SECOND, Scheduler
 from simulation import runtime
@@ -89,6 +90,16 @@ class Application:
         """End of its session as the member knows it, in microseconds; None if it has none."""
         ends = self.consumer._member._membership.session_until
         return None if ends == math.inf else int((ends - runtime.BEGINNING) * SECOND)
+
+    @property
+    def generation(self) -> int:
+        """Its present generation; -1 outside of any."""
+        return int(self.consumer._member._membership.identity.generation)
+
+    @property
+    def is_in_round(self) -> bool:
+        """True while its JoinGroup or SyncGroup is under way."""
+        return bool(self.consumer._member._membership.facts.step in PARKED)
 
     @property
     def is_replaced(self) -> bool:

@@ -446,5 +446,5 @@ class Network:
             answer = await self._coordinator[1].request(request, timeout or self._config.request_timeout)
         finally:
             answered(answer)
-        self.process.requests.answered(answer)
+        self.process.requests.answered(request, answer)
         return answer

@@ -2,7 +2,7 @@
 
 | promise | checked |
 |---|---|
-| A fenced member never joins again | at each JoinGroup after it has received FENCED_INSTANCE_ID |
+| A fenced member never joins again | at each JoinGroup after FENCED_INSTANCE_ID in its present generation |
 | The coordinator is looked up soon after a failure | 0.35 s after a look-up has failed |
 """
 
@@ -31,9 +31,17 @@ class RequestChecks:
 
     # --- The fence
 
-    def answered(self, response: msg.Response) -> None:
-        """Take a response of the coordinator."""
-        self._is_fenced |= fences(response) and self._member.is_replaced
+    def answered(self, request: msg.Request, response: msg.Response) -> None:
+        """Take a response of the coordinator.
+
+        As in Java, a member ignores the response of an earlier generation, and one that comes while JoinGroup
+        or SyncGroup is under way: the next response to those says the same.
+        """
+        generation = self._member.generation
+        ignored = isinstance(request, msg.HeartbeatRequest | msg.OffsetCommitRequest) and (
+            self._member.is_in_round or generation == -1 or request.generation_id != generation
+        )
+        self._is_fenced |= fences(response) and self._member.is_replaced and not ignored
 
     def joins(self) -> None:
         """Check a JoinGroup that is about to be sent."""
