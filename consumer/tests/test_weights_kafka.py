@@ -29,6 +29,7 @@ from groupwright.consumer import Consumer, LoadCheckOutcome, LoadCheckResult, Re
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._coordinator.group_measurements import LeaderMeasurements
 from groupwright.consumer._network.connections import Network
+from harness import coordinator
 from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -73,18 +74,23 @@ def members(scene: "Scene", weights: WeightSource, count: int = 2) -> list[Consu
 
 
 def shares(scene: "Scene", consumers: list[Consumer], partitions: int) -> list[list[int]]:
-    """Have the members join one after the other; return the numbers of their partitions, sorted."""
+    """Poll until each member owns what it has at the coordinator, and all together own all partitions.
 
-    def owned() -> list[list[int]]:
-        return sorted(map(numbers, consumers))
+    Return the numbers of their partitions, sorted. The members' own assignments are not enough: a member
+    that has yet to revoke a partition owns more than it was assigned.
+    """
 
     def at_rest() -> bool:
-        found = owned()
-        generations = {scene.member_of(consumer)._membership.identity.generation for consumer in consumers}
-        return all(found) and sum(map(len, found)) == partitions and len(generations) == 1
+        owned = {
+            consumer.client_id: {(each.topic, each.partition) for each in consumer.assignment()}
+            for consumer in consumers
+        }
+        if not all(owned.values()) or sum(map(len, owned.values())) != partitions:
+            return False
+        return owned == coordinator.owned(scene.kafka.admin(), scene.group)
 
-    scene.poll_until(at_rest, *consumers, what="every member to own partitions, and all together all of them")
-    return owned()
+    scene.poll_until(at_rest, *consumers, what="the members to own what they were assigned")
+    return sorted(map(numbers, consumers))
 
 
 def test_throughput_decides_who_owns_what(scene: "Scene", caplog: pytest.LogCaptureFixture) -> None:
