@@ -186,6 +186,14 @@ MUTATIONS = (
         story="deleted-before-the-assignment",
     ),
     Mutation(
+        "commits of what is revoked between two attempts to join wait for the end of the next round",
+        f"{CONSUMER}/_protocol/membership_state.py::MembershipState.commit_identity",
+        "(_1 or _2) and _3.valid",
+        "_1 and _3.valid",
+        "consumer/tests/test_membership_cooperative.py::test_what_is_revoked_between_two_attempts_to_join_is_committed_at_once",
+        story="revoked-after-a-failed-sync",
+    ),
+    Mutation(
         "a callback that a signal handler's exception has prevented is never called",
         f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier._call",
         ("_1 = _partitions(_2)\n_3 = True\ntry: ...\nexcept BaseException as error: ...\nfinally: ..."),

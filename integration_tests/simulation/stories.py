@@ -236,6 +236,41 @@ def _closed_while_an_assignment_waits() -> list[Scenario]:
     ]
 
 
+def _revoked_after_a_failed_sync() -> list[Scenario]:
+    """A leader subscribes to fewer topics while it joins, and newcomers join before it has synced.
+
+    The names of members decide the delays of their applications, as the seed does.
+    """
+
+    def plan(name: str) -> MemberPlan:
+        topics = ("orders", "payments")
+        return MemberPlan(name, strategy=("cooperative-sticky",), topics=topics, processing=0)
+
+    at = 3 * SECOND
+    newcomers = [
+        Trouble(at + (40 + 60 * number) * MS, Kind.JOIN, plan=plan(f"x0-{number}")) for number in range(5)
+    ]
+    return [
+        Scenario(
+            0,
+            heartbeat_interval=200 * MS,
+            auto_commit_interval=60 * SECOND,
+            slow_share=1.0,
+            topics=(("orders", 4), ("payments", 4)),
+            produce_interval=50 * MS,
+            members=(plan("m1"), plan("m2")),
+            troubles=(
+                Trouble(at, Kind.ENFORCE),
+                newcomers[0],
+                Trouble(at + 60 * MS, Kind.SUBSCRIBE),
+                *newcomers[1:],
+                *(Trouble(at + 1500 * MS + number, Kind.CLOSE, 2) for number in range(5)),
+                Trouble(at + 2500 * MS, Kind.SUBSCRIBE, detail=1),
+            ),
+        )
+    ]
+
+
 STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "consume-gathers": _consume_gathers,
     "stopped-after-on-assign": _stopped_after_on_assign,
@@ -252,6 +287,7 @@ STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "busy-beyond-the-poll-interval": _busy_beyond_the_poll_interval,
     "callbacks-beyond-the-poll-interval": _callbacks_beyond_the_poll_interval,
     "closed-while-an-assignment-waits": _closed_while_an_assignment_waits,
+    "revoked-after-a-failed-sync": _revoked_after_a_failed_sync,
     "forks": _forks,
 }
 """Scenarios by name; each list plays in seconds."""
