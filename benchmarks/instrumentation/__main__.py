@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from benchmarks.instrumentation.consumption import Rates, by_consume, by_poll, closing, compare, fill
+from benchmarks.instrumentation.consumption import METHODS, Rates, closing, compare, fill
 from benchmarks.instrumentation.report import draw, page, table
 from benchmarks.instrumentation.results import Results, Scrape
 from benchmarks.layout import keep_results, printed
@@ -62,7 +62,14 @@ def main(
 
 
 def _throughput(kafka: LocalKafka, messages: int, seconds: float) -> dict[str, Rates]:
-    config = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g", "enable.auto.commit": False}
+    config = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "group.id": "g",
+        "enable.auto.commit": False,
+        # By default, librdkafka pauses for a second once its queue is full: by chance, in some turns and not
+        # in others.
+        "fetch.queue.backoff.ms": 10,
+    }
     measured = {**config, "client.id": "measured", "statistics.interval.ms": 15_000}
     with (
         closing(Consumer(config)) as without,
@@ -71,8 +78,10 @@ def _throughput(kafka: LocalKafka, messages: int, seconds: float) -> dict[str, R
         ) as with_it,
     ):
         return {
-            name: compare(without, with_it, _TOPIC, PARTITIONS, messages, seconds, take)
-            for name, take in (("poll", by_poll), ("consume", by_consume))
+            name: compare(
+                without, with_it, _TOPIC, PARTITIONS, int(messages * method.share), seconds, method.take
+            )
+            for name, method in METHODS.items()
         }
 
 

@@ -1,5 +1,6 @@
 """Consuming with instrumentation and without, by turns, so that both meet the same machine."""
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from groupwright.testing import LocalKafka
 
 MESSAGE = b"x" * 100
+DOCUMENT = json.dumps([{"id": number, "name": "x" * 20} for number in range(40)])
+"""Takes some 20 µs to parse: the work of a service that does little for each message."""
 FEWEST_ROUNDS = 12
 WANTED_HALF_WIDTH = 0.01
 """Of the ratio's interval: rounds end once it is reached."""
@@ -99,8 +102,20 @@ def closing(consumer: Any) -> Iterator[Any]:
         consumer.close()
 
 
-def by_poll(consumer: Consumer, messages: int) -> None:
-    """Take so many messages, each with a call of its own."""
+@dataclass(frozen=True)
+class Method:
+    """A way to consume.
+
+    Attributes:
+        take: Takes so many messages.
+        share: Messages of a turn, as a share of the benchmark's.
+    """
+
+    take: Callable[[Consumer, int], None]
+    share: float = 1.0
+
+
+def _by_poll(consumer: Consumer, messages: int) -> None:
     taken = 0
     while taken < messages:
         message = consumer.poll(_PATIENCE)
@@ -110,11 +125,24 @@ def by_poll(consumer: Consumer, messages: int) -> None:
             taken += 1
 
 
-def by_consume(consumer: Consumer, messages: int) -> None:
-    """Take so many messages, 500 with a call."""
+def _by_poll_and_work(consumer: Consumer, messages: int) -> None:
+    for _ in range(messages):
+        _by_poll(consumer, 1)
+        json.loads(DOCUMENT)
+
+
+def _by_consume(consumer: Consumer, messages: int) -> None:
     taken = 0
     while taken < messages:
         taken += len(consumer.consume(min(500, messages - taken), _PATIENCE))
+
+
+METHODS = {
+    "poll": Method(_by_poll),
+    "poll, and parse 2 KB of JSON": Method(_by_poll_and_work, 0.2),
+    "consume": Method(_by_consume),
+}
+"""Ways to consume: with a call for each message, the same with some work, and 500 with a call."""
 
 
 def turn(
