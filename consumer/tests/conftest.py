@@ -607,6 +607,7 @@ def interrupted() -> Callable[..., tuple[int, Any]]:
         second = _SecondHandler(handler, again)
         if again:
             sys.setprofile(second)
+        sys._getframe().f_trace_opcodes = True  # CPython 3.12 looks for it in settrace alone
         sys.settrace(handler)
         try:
             result = function()

@@ -45,6 +45,7 @@ def at_each_bytecode(first: Callable[[], object], second: Callable[[], object]) 
                     assert not thread.is_alive()
             return switch
 
+        sys._getframe().f_trace_opcodes = True  # CPython 3.12 looks for it in settrace alone
         sys.settrace(switch)
         try:
             first()
