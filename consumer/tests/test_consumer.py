@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import itertools
 import os
 import subprocess
 import sys
@@ -269,6 +270,29 @@ def test_an_error_of_the_group_is_handed_out_once_as_a_message(call: str) -> Non
     assert value.startswith(
         b"Subscribed topic not available: secret: Broker: Topic authorization failed: allow this client"
     )
+
+
+@pytest.mark.parametrize("call", ["poll", "consume"])
+def test_an_error_of_the_group_is_returned_by_the_next_call_if_a_signal_handler_raises(
+    interrupted: Callable[[int, Callable[[], Any]], tuple[int, Any]], call: str
+) -> None:
+    """A static member that was fenced never said so: the fatal error is returned once, and was lost."""
+    fenced = Reported(KafkaError(KafkaError._FATAL, "another consumer has taken this one's place"))
+    with Consumer(NOWHERE) as consumer:
+
+        def take() -> list[Message]:
+            return list(filter(None, [consumer.poll(0)])) if call == "poll" else consumer.consume(5, 0)
+
+        for place in itertools.count(1):
+            member_of(consumer)._inbox.put(fenced)
+            raised, returned = interrupted(place, take)
+            messages = [*(returned or ()), *take(), *take(), *take()]
+            assert {message.error().code() for message in messages} == {KafkaError._FATAL}  # type: ignore[union-attr] # each is an error
+            if not raised:
+                break
+
+    assert place > 20
+    assert len(messages) == 1
 
 
 def test_a_revocation_that_comes_after_the_membership_was_lost_is_told_as_lost() -> None:

@@ -194,6 +194,14 @@ MUTATIONS = (
         story="revoked-after-a-failed-sync",
     ),
     Mutation(
+        "an exception of a signal handler loses an error of the group",
+        f"{CONSUMER}/_membership/event_server.py::EventServer._return",
+        "_._.error = _1",
+        "",
+        "consumer/tests/test_consumer.py::test_an_error_of_the_group_is_returned_by_the_next_call_if_a_signal_handler_raises[poll]",
+        story="interrupted-when-it-is-fenced",
+    ),
+    Mutation(
         "a callback that a signal handler's exception has prevented is never called",
         f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier._call",
         ("_1 = _partitions(_2)\n_3 = True\ntry: ...\nexcept BaseException as error: ...\nfinally: ..."),

@@ -271,6 +271,21 @@ def _revoked_after_a_failed_sync() -> list[Scenario]:
     ]
 
 
+def _interrupted_when_it_is_fenced() -> list[Scenario]:
+    """Another process takes a member's `group.instance.id`, and a signal handler raises soon after."""
+    plan = MemberPlan("m1", static=True, processing=0)
+    twin = Trouble(5 * SECOND, Kind.TWIN)
+    return [
+        Scenario(
+            0,
+            members=(plan,),
+            produce_interval=5 * SECOND,
+            troubles=(twin, Trouble(5 * SECOND + MS, Kind.SIGNAL, detail=detail)),
+        )
+        for detail in range(28, 46)
+    ]
+
+
 STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "consume-gathers": _consume_gathers,
     "stopped-after-on-assign": _stopped_after_on_assign,
@@ -288,6 +303,7 @@ STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "callbacks-beyond-the-poll-interval": _callbacks_beyond_the_poll_interval,
     "closed-while-an-assignment-waits": _closed_while_an_assignment_waits,
     "revoked-after-a-failed-sync": _revoked_after_a_failed_sync,
+    "interrupted-when-it-is-fenced": _interrupted_when_it_is_fenced,
     "forks": _forks,
 }
 """Scenarios by name; each list plays in seconds."""

@@ -268,6 +268,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     return None
         except BaseException:
             self._guard.fast_path_until = 0.0
+            self._prefetch.interrupted = True
             self._prefetch.unreturned = taken or self._prefetch.unreturned
             self._put_back(taken)
             raise
@@ -378,6 +379,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     return self._gather(num_messages, deadline, messages)
             except BaseException:
                 guard.fast_path_until = 0.0
+                self._prefetch.interrupted = True
                 self._prefetch.unreturned = messages or self._prefetch.unreturned
                 self._put_back(messages)
                 raise
@@ -397,6 +399,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
             return self._gather(num_messages, deadline, messages)
         except BaseException:
             self._guard.fast_path_until = 0.0
+            self._prefetch.interrupted = True
             self._prefetch.unreturned = messages or self._prefetch.unreturned
             self._put_back(messages)
             raise
@@ -443,6 +446,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
         Return an error that poll returns instead.
         """
+        if not self._prefetch.interrupted:
+            self._prefetch.error = None  # the last call has returned it
+        self._prefetch.interrupted = False
         self._guard.wake()
         self._guard.last = monotonic()
         self._guard.yield_to_waiters()
@@ -451,7 +457,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._guard.check_not_woken()
         if self._prefetch.unreturned:
             self._put_back(self._prefetch.unreturned)
-        message = self._member.serve(self)
+        message = self._prefetch.error
+        if message is None:
+            message = self._member.serve(self)
         if self._prefetch.pauses_changed:
             self._prefetch.apply_pauses()
         self._seek_dropped()

@@ -144,6 +144,7 @@ class ClassicMembership:
             self._committer,
             self._reporter,
             self._recovery,
+            prefetch,
             self._failures,
             lambda: self.native_config,
             config.timing.session_timeout,

@@ -18,6 +18,7 @@ from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.group_membership import Handle
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.messages import new_message
+from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._protocol.events import Assign, Closed, MaxPollExceeded, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.membership import ROUND_TIMEOUT, Membership
@@ -39,6 +40,7 @@ class EventServer:
         committer: Committer,
         reporter: RebalanceReporter,
         recovery: HandleRecovery,
+        prefetch: PrefetchBuffer,
         failures: Failures,
         native_config: Callable[[], dict[str, Any]],
         session_timeout: float,
@@ -53,6 +55,7 @@ class EventServer:
             committer: Commits before a revocation, and when an automatic commit is due.
             reporter: Reports failed rebalances and load checks to listeners.
             recovery: Recreates a handle that has lost all its brokers.
+            prefetch: Keeps the error that poll returns.
             failures: Exceptions of callbacks, which `serve` raises.
             native_config: Returns the configuration of the handle.
             session_timeout: Seconds to wait for the commit before a revocation.
@@ -68,6 +71,7 @@ class EventServer:
         self._committer = committer
         self._reporter = reporter
         self._recovery = recovery
+        self._prefetch = prefetch
         self._failures = failures
         self._native_config = native_config
         self._session_timeout = session_timeout
@@ -214,17 +218,13 @@ class EventServer:
                 self._driver.call(self._membership.applied, event.ticket)
             case MaxPollExceeded():
                 self._driver.call(self._membership.resume)
-                self._inbox.done(event)
                 code = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - public
-                return _error(KafkaError(code, event.message))
+                return self._return(event, _error(KafkaError(code, event.message)))
             case TopicUnavailable():
-                self._inbox.done(event)
-                return _error(explain_topic(event.topic, event.error), event.topic)
+                return self._return(event, _error(explain_topic(event.topic, event.error), event.topic))
             case Reported():
-                self._inbox.done(event)
                 return self._report(event)
             case Failed():
-                self._inbox.done(event)
                 self._fail(event)
             case LoadChecked():
                 self._reporter.load_checked(event)
@@ -234,17 +234,24 @@ class EventServer:
         return None
 
     def _report(self, event: Reported) -> Message | None:
+        self._resume = not self.closing
+        is_new = not (self.closing or event.repeated)
+        message = self._return(event, _error(event.error) if is_new else None)
         self._reporter.failed(event.timeline, event.error.str())
-        if self.closing:
-            return None
-        self._resume = True
-        return None if event.repeated else _error(event.error)
+        return message
 
     def _fail(self, event: Failed) -> None:
+        self._resume = not self.closing
+        self._inbox.done(event)
         self._reporter.failed(event.timeline, str(event.error))
         if not self.closing:
-            self._resume = True
             raise event.error
+
+    def _return(self, event: InboxEvent, error: Message | None) -> Message | None:
+        """Return an error that ends an event. It is kept first: an exception may end the poll at any call."""
+        self._prefetch.error = error
+        self._inbox.done(event)
+        return error
 
     def _revoke(self, handle: Handle, event: Revoke) -> None:
         """Call on_revoke, commit what was consumed or stored, and unassign, in librdkafka's order.

@@ -61,6 +61,10 @@ class PrefetchBuffer:
         """Messages that a `consume` has gathered so far. Until it returns them, no thread may commit them."""
         self.unreturned: list[Message] = []
         """Messages of a poll that an exception has ended, until `put_back` has moved them all."""
+        self.error: Message | None = None
+        """An error that poll returns before messages; the next poll does if an exception ends this one."""
+        self.interrupted = False
+        """True if an exception has ended the last poll."""
         self.meter: ProcessingMeter | None = None
         """Receives the messages that the application gets, if processing times are measured."""
         self._batch_size = batch_size
