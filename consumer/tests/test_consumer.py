@@ -287,7 +287,7 @@ def test_an_error_of_the_group_is_returned_by_the_next_call_if_a_signal_handler_
             member_of(consumer)._inbox.put(fenced)
             raised, returned = interrupted(place, take)
             messages = [*(returned or ()), *take(), *take(), *take()]
-            assert {message.error().code() for message in messages} == {KafkaError._FATAL}  # type: ignore[union-attr] # each is an error
+            assert {message.error().code() for message in messages} == {KafkaError._FATAL}
             if not raised:
                 break
 
