@@ -345,8 +345,8 @@ MENDED = (
     Mutation(
         "an error of the group is raised instead of returned as a message",
         f"{CONSUMER}/_membership/event_server.py::EventServer._report",
-        "return None if _.repeated else _error(_1)",
-        "from confluent_kafka import KafkaException\nraise KafkaException(_1)",
+        "_1 = _._return(_2, _error(_3) if _ else None)",
+        "from confluent_kafka import KafkaException\nraise KafkaException(_3)",
         f"{_TESTS}/test_consumer.py::test_an_error_of_the_group_is_handed_out_once_as_a_message",
         "a_session_timeout_that_the_broker_refuses_is_an_error_message",
         outside_simulation="no configuration that brokers refuse",
