@@ -361,7 +361,12 @@ class Application:
         self.process.takes_signals = False  # an exception would leave it open whether it has sought
         for key in keys:
             offset = self._observer.start_of(key)
-            self.consumer.seek(TopicPartition(*key, offset))
+            try:
+                self.consumer.seek(TopicPartition(*key, offset))
+            except KafkaException:
+                if not self.is_replaced:
+                    raise
+                break  # fenced within the callback: as with librdkafka, nothing is assigned
             self._observer.sought(self, key, offset)
         self.process.takes_signals = True
 
