@@ -295,6 +295,27 @@ def test_an_error_of_the_group_is_returned_by_the_next_call_if_a_signal_handler_
     assert len(messages) == 1
 
 
+@pytest.mark.parametrize("call", ["poll", "consume"])
+def test_an_error_that_was_returned_is_not_returned_again_if_a_signal_handler_raises_later(
+    interrupted: Callable[[int, Callable[[], Any]], tuple[int, Any]], call: str
+) -> None:
+    exceeded = MaxPollExceeded("the application did not poll")
+    with Consumer(NOWHERE) as consumer:
+
+        def take() -> list[Message]:
+            return list(filter(None, [consumer.poll(0)])) if call == "poll" else consumer.consume(5, 0)
+
+        for place in itertools.count(1):
+            member_of(consumer)._inbox.put(exceeded)
+            assert len(take()) == 1
+            raised, returned = interrupted(place, take)
+            assert [*(returned or ()), *take(), *take()] == []
+            if not raised:
+                break
+
+    assert place > 20
+
+
 def test_a_revocation_that_comes_after_the_membership_was_lost_is_told_as_lost() -> None:
     """librdkafka #5604: the loss during a rebalance went unsaid."""
     called: list[str] = []

@@ -251,6 +251,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._check_not_in_callback()
         taken: list[Message] = []
         try:
+            if not self._prefetch.interrupted:
+                self._prefetch.error = None  # the last call has returned it
             while True:
                 with self._guard.timed():
                     error_message = self._serve()
@@ -396,6 +398,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._check_not_in_callback()
         messages: list[Message] = []
         try:
+            if not self._prefetch.interrupted:
+                self._prefetch.error = None  # as in `_poll`
             return self._gather(num_messages, deadline, messages)
         except BaseException:
             self._guard.fast_path_until = 0.0
@@ -446,8 +450,6 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
         Return an error that poll returns instead.
         """
-        if not self._prefetch.interrupted:
-            self._prefetch.error = None  # the last call has returned it
         self._prefetch.interrupted = False
         self._guard.wake()
         self._guard.last = monotonic()
