@@ -55,7 +55,7 @@ def test_delta_and_iceberg_add_once_and_replace_dates_whole(
         [sys.executable, program, tmp_path, ",".join(map(str, jars)), json.dumps(dict(small_spark))],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
