@@ -1,6 +1,7 @@
 """A consumer without a broker."""
 
 import contextlib
+import functools
 import gc
 import itertools
 import os
@@ -247,6 +248,11 @@ def test_what_a_callback_raised_waits_behind_a_message_for_the_application() -> 
         assert consumer.poll(0) is None
 
 
+def _taken(consumer: Consumer, call: str) -> list[Message]:
+    """Return the messages of one call."""
+    return list(filter(None, [consumer.poll(0)])) if call == "poll" else consumer.consume(5, 0)
+
+
 @pytest.mark.parametrize("call", ["poll", "consume"])
 def test_an_error_of_the_group_is_handed_out_once_as_a_message(call: str) -> None:
     with Consumer(NOWHERE) as consumer:
@@ -257,10 +263,7 @@ def test_an_error_of_the_group_is_handed_out_once_as_a_message(call: str) -> Non
         inbox.put(Reported(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "the same"), repeated=True))
         inbox.put(TopicUnavailable("secret", KafkaError.TOPIC_AUTHORIZATION_FAILED))
 
-        def take() -> list[Message]:
-            return list(filter(None, [consumer.poll(0)])) if call == "poll" else consumer.consume(5, 0)
-
-        messages = [*take(), *take(), *take()]
+        messages = [each for _ in range(3) for each in _taken(consumer, call)]
 
     codes = [message.error().code() for message in messages]  # type: ignore[union-attr] # each is an error
     assert codes == [KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED]
@@ -279,10 +282,7 @@ def test_an_error_of_the_group_is_returned_by_the_next_call_if_a_signal_handler_
     """A static member that was fenced never said so: the fatal error is returned once, and was lost."""
     fenced = Reported(KafkaError(KafkaError._FATAL, "another consumer has taken this one's place"))
     with Consumer(NOWHERE) as consumer:
-
-        def take() -> list[Message]:
-            return list(filter(None, [consumer.poll(0)])) if call == "poll" else consumer.consume(5, 0)
-
+        take = functools.partial(_taken, consumer, call)
         for place in itertools.count(1):
             member_of(consumer)._inbox.put(fenced)
             raised, returned = interrupted(place, take)
@@ -301,10 +301,7 @@ def test_an_error_that_was_returned_is_not_returned_again_if_a_signal_handler_ra
 ) -> None:
     exceeded = MaxPollExceeded("the application did not poll")
     with Consumer(NOWHERE) as consumer:
-
-        def take() -> list[Message]:
-            return list(filter(None, [consumer.poll(0)])) if call == "poll" else consumer.consume(5, 0)
-
+        take = functools.partial(_taken, consumer, call)
         for place in itertools.count(1):
             member_of(consumer)._inbox.put(exceeded)
             assert len(take()) == 1
