@@ -3,8 +3,9 @@
     python examples/autoscaling.py
 
 The controller looks at the group's lag twice a second, and wants one worker for each 400 messages. It adds
-all missing workers at once, but stops one at a time, and changes nothing within the cool-down, since each
-change is a rebalance of the whole group. In Kubernetes, KEDA is the controller: see examples/README.md.
+all missing workers at once, but stops one at a time, and changes nothing while the group rebalances or within
+the cool-down, since each change is a rebalance of the whole group. In Kubernetes, KEDA is the controller: see
+examples/README.md.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import time
 import uuid
 from pathlib import Path
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import ConsumerGroupState, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -69,11 +70,18 @@ def lag_of(reader: Consumer, topic: str) -> int:
     return sum(end - max(0, partition.offset) for end, partition in zip(ends, partitions, strict=True))
 
 
+def is_stable(admin: AdminClient, group: str) -> bool:
+    """Return whether the group has members and no rebalance is under way."""
+    description = admin.describe_consumer_groups([group])[group].result(10)
+    return bool(description.state == ConsumerGroupState.STABLE)
+
+
 def control(servers: str, topic: str, cool_down: float, folder: Path) -> None:
     """Start with one worker, and scale until the lag is gone and one is left."""
     processes = multiprocessing.get_context("spawn")
     workers: list[multiprocessing.context.SpawnProcess] = []
     started = 0
+    admin = AdminClient({"bootstrap.servers": servers})
 
     def scale(number: int) -> None:
         nonlocal started
@@ -92,9 +100,10 @@ def control(servers: str, topic: str, cool_down: float, folder: Path) -> None:
         try:
             scale(1)
             changed = -math.inf
-            while (lag := lag_of(reader, topic)) or len(workers) > 1:
+            while (lag := lag_of(reader, topic)) or len(workers) > 1 or not is_stable(admin, topic):
                 number = wanted(lag, len(workers))
-                if number != len(workers) and time.monotonic() - changed >= cool_down:
+                cooled = time.monotonic() - changed >= cool_down
+                if number != len(workers) and cooled and is_stable(admin, topic):
                     print(f"lag {lag}: {len(workers)} -> {number} workers", flush=True)
                     scale(number)
                     changed = time.monotonic()

@@ -35,6 +35,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SCHEMA = json.loads(
     (Path(command.__file__).parent / "_schemas" / "watch.schema.json").read_text(encoding="utf-8")
 )
+VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)  # jsonschema.validate checks the schema each time
 PARTITIONS = 4
 KINDS: dict[str, dict[str, Any]] = {
     "confluent-kafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 200},
@@ -130,6 +131,8 @@ class Watching:
 
     def __init__(self, kafka: LocalKafka, directory: Path, *arguments: str) -> None:
         self._path = directory / f"{uuid.uuid4().hex}.out"
+        self._read = 0
+        self._documents: list[dict[str, Any]] = []
         with self._path.open("wb") as output:
             self.process = subprocess.Popen(
                 [
@@ -148,10 +151,14 @@ class Watching:
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the events so far, all of which are valid."""
-        found = [json.loads(line) for line in self.output.splitlines(keepends=True) if line.endswith("\n")]
-        for each in found:
-            jsonschema.validate(each, SCHEMA)
-        return found
+        with self._path.open(encoding="utf-8") as output:
+            output.seek(self._read)
+            while (line := output.readline()).endswith("\n"):
+                self._read = output.tell()
+                if line.startswith("{"):  # else a message to the user
+                    self._documents.append(json.loads(line))
+                    VALIDATOR.validate(self._documents[-1])
+        return self._documents
 
     def wait_for(self, pattern: str, after: int = 0) -> int:
         """Wait for a pattern in the output after a position; return the position of its end."""
@@ -202,19 +209,7 @@ def test_members_that_join_leave_and_die_are_followed(
 ) -> None:
     watching = watch(group, "--wait", "--output", "json", "--lag-every", "0.5")
     watching.wait_for("waiting for the group")
-    start = len(watching.output)
-
-    def events() -> list[dict[str, Any]]:
-        found = [
-            json.loads(line) for line in watching.output[start:].splitlines(keepends=True) if line[-1] == "\n"
-        ]
-        for each in found:
-            jsonschema.validate(each, SCHEMA)
-        return found
-
-    def wait_for(condition: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
-        wait_until(lambda: any(map(condition, events())), what)
-        return next(filter(condition, events()))
+    wait_for = watching.wait_for_event
 
     with member(kafka, group, "one", **KINDS[kind]):
         first = wait_for(lambda event: event["event"] == "group", "the first snapshot")
@@ -329,7 +324,7 @@ def test_one_view_fits_the_width_and_has_no_colours(
     assert re.search(r"^one +127.0.0.1 .* 4 +orders 0-3", result.stdout, re.MULTILINE)
     assert lines[-1] == "No rebalance seen"
     document = json.loads(found.stdout)
-    jsonschema.validate(document, SCHEMA)
+    VALIDATOR.validate(document)
     assert [each["assigned"] for each in document["members"]] == [{"orders": [0, 1, 2, 3]}]
 
 
