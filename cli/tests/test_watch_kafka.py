@@ -35,7 +35,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SCHEMA = json.loads(
     (Path(command.__file__).parent / "_schemas" / "watch.schema.json").read_text(encoding="utf-8")
 )
-VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)  # jsonschema.validate checks the schema each time
+# `jsonschema.validate` would check the schema each time.
+VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
 PARTITIONS = 4
 KINDS: dict[str, dict[str, Any]] = {
     "confluent-kafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 200},
