@@ -358,6 +358,7 @@ class Application:
 
     def _seek_to_store(self, keys: list[Key]) -> None:
         """Seek within `on_assign`, as an application does that commits its offsets with its results."""
+        takes_signals = self.process.takes_signals  # not within a call other than poll and consume
         self.process.takes_signals = False  # an exception would leave it open whether it has sought
         for key in keys:
             offset = self._observer.start_of(key)
@@ -368,7 +369,7 @@ class Application:
                     raise
                 break  # fenced within the callback: as with librdkafka, nothing is assigned
             self._observer.sought(self, key, offset)
-        self.process.takes_signals = True
+        self.process.takes_signals = takes_signals
 
     def _seek_to_starts(self, keys: list[Key]) -> None:
         """Seek to where the partitions start, as an application does that keeps its own offsets."""

@@ -47,13 +47,14 @@ def start() -> None:
 def play_chunk(seeds: range) -> tuple[Totals, list[tuple[int, str]]]:
     """Play some seeds in a worker; return sums, and the seeds that broke a promise."""
     from simulation.player import play  # noqa: PLC0415 - after `runtime.install`
+    from simulation.runtime import SignalError  # noqa: PLC0415 - as above
     from simulation.scenario import generate  # noqa: PLC0415 - as above
 
     totals, broken, began = Totals(), [], _processor_seconds()
     for seed in seeds:
         try:
             outcome = play(generate(seed))
-        except Exception as error:  # noqa: BLE001 - one seed ends no run
+        except (Exception, SignalError) as error:  # noqa: BLE001 - one seed ends no run
             broken.append((seed, f"the simulation itself has failed: {error!r}"))
             continue
         totals.seeds += 1

@@ -414,8 +414,13 @@ class _Player:
                     self._cluster.move_coordinator()
 
     def _isolate(self, member: AnyMember, duration: int) -> None:
+        def end() -> None:
+            self._cluster.rejoin(member.process)
+            # Its connections may stay half open for a while from here on, too.
+            self._reports.of(member).troubled(member.name)
+
         self._cluster.isolate(member.process)
-        self._scheduler.call_in(duration, lambda: self._cluster.rejoin(member.process))
+        self._scheduler.call_in(duration, end)
 
     def _expel(self, member: AnyMember) -> None:
         """Remove a member as an administrator does."""
