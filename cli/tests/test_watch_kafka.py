@@ -39,8 +39,8 @@ SCHEMA = json.loads(
 VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
 PARTITIONS = 4
 KINDS: dict[str, dict[str, Any]] = {
-    "confluent-kafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 200},
-    "groupwright": {"make": Consumer, "session.timeout.ms": 2000, "heartbeat.interval.ms": 200},
+    "confluent-kafka": {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200},
+    "groupwright": {"make": Consumer, "session.timeout.ms": 6000, "heartbeat.interval.ms": 200},
     "KIP-848": {"group.protocol": "consumer"},
 }
 
@@ -50,7 +50,7 @@ def kafka() -> Iterator[LocalKafka]:
     config = {
         "group.min.session.timeout.ms": 1000,
         "group.consumer.min.session.timeout.ms": 1000,
-        "group.consumer.session.timeout.ms": 2000,
+        "group.consumer.session.timeout.ms": 6000,
         "group.consumer.min.heartbeat.interval.ms": 200,
         "group.consumer.heartbeat.interval.ms": 200,
     }
