@@ -541,6 +541,27 @@ def test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll(
     assert not stage.assigned()
 
 
+def test_a_look_up_that_an_exception_has_prevented_is_begun_by_the_next_poll(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, interrupted: Callable[..., tuple[int, Any]]
+) -> None:
+    """A handler raised in the poll that began it; librdkafka then looked up by itself, and undid a seek."""
+    stage.applier.on_assign = stage.notify("assign")
+    lookup = stage.applier._lookup
+    for number in itertools.count(1):
+        requests: list[object] = []
+        monkeypatch.setattr(lookup, "_source", SimpleNamespace(call_soon=requests.append))
+        event = Assign(next(stage.tickets), {"t": (number,)}, {"t": (number,)}, {}, ME, None)
+        raised, ready = interrupted(number, partial(stage.applier.prepare, stage.consumer, event))
+        if not raised:
+            break
+        ready = stage.applier.prepare(stage.consumer, event)
+
+        assert requests, f"interrupted at the {number}. place"
+        assert lookup._wanted == {(("t", number), OFFSET_BEGINNING), (("t", number), OFFSET_END)}
+        assert not ready
+    assert number > 10
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_seek_succeeds_while_librdkafka_has_not_begun_to_fetch(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, *, paused: bool

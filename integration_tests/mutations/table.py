@@ -202,6 +202,14 @@ MUTATIONS = (
         story="interrupted-when-it-is-fenced",
     ),
     Mutation(
+        "offsets are not looked up if a signal handler raises when that begins",
+        f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier.prepare",
+        "if _1 != _2: ...",
+        "if _1 != _2:\n    _2 = _1\n    ...",
+        "consumer/tests/test_assignment_applier.py::test_a_look_up_that_an_exception_has_prevented_is_begun_by_the_next_poll",
+        story="interrupted-when-offsets-are-looked-up",
+    ),
+    Mutation(
         "a callback that a signal handler's exception has prevented is never called",
         f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier._call",
         ("_1 = _partitions(_2)\n_3 = True\ntry: ...\nexcept BaseException as error: ...\nfinally: ..."),

@@ -286,6 +286,29 @@ def _interrupted_when_it_is_fenced() -> list[Scenario]:
     ]
 
 
+def _interrupted_when_offsets_are_looked_up() -> list[Scenario]:
+    """A signal handler raises in the poll that begins to look offsets up, and the application seeks."""
+    plan = MemberPlan("m1", processing=0, seeks_at_start=True)
+    times = range(5, 155, 3)
+    return [
+        Scenario(
+            seed,
+            members=(plan,),
+            produce_interval=5 * SECOND,
+            troubles=tuple(
+                trouble
+                for second in times
+                for trouble in (
+                    Trouble(second * SECOND, Kind.ENFORCE),
+                    Trouble(second * SECOND + MS, Kind.SIGNAL, detail=5 * second % 150 + 4 * part),
+                )
+            ),
+        )
+        for seed in range(2)
+        for part in range(2)
+    ]
+
+
 STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "consume-gathers": _consume_gathers,
     "stopped-after-on-assign": _stopped_after_on_assign,
@@ -304,6 +327,7 @@ STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "closed-while-an-assignment-waits": _closed_while_an_assignment_waits,
     "revoked-after-a-failed-sync": _revoked_after_a_failed_sync,
     "interrupted-when-it-is-fenced": _interrupted_when_it_is_fenced,
+    "interrupted-when-offsets-are-looked-up": _interrupted_when_offsets_are_looked_up,
     "forks": _forks,
 }
 """Scenarios by name; each list plays in seconds."""

@@ -143,16 +143,18 @@ class Runner:
         return summarize(self.model.rows, self._changes, self.group.ledger.check())
 
     def _perform_step(self, step: Step, state: StepState) -> None:
-        before = self._owners()
+        before, generation = self._owners(), self._generation()
         state.progress, state.note = Progress.NOW, step.what
         self._view.announce(f"{step.title}: {step.what}")
         step.perform(self)
+        # If a member without partitions is killed, the others stay settled until its session ends.
+        self.group.wait_until(lambda: self._generation() > generation, f"a rebalance after: {step.title}")
         self.group.wait_until_settled()
         after = self._owners()
         change = Change(
             title=step.title,
             seconds=time.monotonic() - self._changed_at,
-            generation=max(self.group.ledger.generations.values()),
+            generation=self._generation(),
             moved=sum(before.get(partition, owner) != owner for partition, owner in after.items()),
         )
         self._changes.append(change)
@@ -200,6 +202,9 @@ class Runner:
 
     def _owners(self) -> dict[Partition, str]:
         return {partition: names[0] for partition, names in self.group.ledger.owners().items()}
+
+    def _generation(self) -> int:
+        return max(self.group.ledger.generations.values(), default=-1)
 
     def _pause(self, seconds: float) -> None:
         end = time.monotonic() + seconds

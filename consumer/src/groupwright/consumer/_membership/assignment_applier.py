@@ -159,12 +159,12 @@ class AssignmentApplier:
         The look-up times out after a second. `assign` then passes logical offsets to librdkafka.
         """
         if event.ticket != self._prepared:
-            self._prepared = event.ticket
             gained = keys(event.gained)
             self._new_topics = [
                 TopicPartition(*key, OFFSET_END) for key in gained if not self._offsets.was_assigned(key[0])
             ]
             self._lookup.begin(self._logical_offsets(gained, event.offsets))
+            self._prepared = event.ticket  # last: after a signal handler's exception, it begins again
         if self._new_topics:
             self._request_leaders(handle)
         return not self._lookup.pending
