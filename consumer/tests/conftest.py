@@ -255,6 +255,8 @@ class Player:
         """Take the oldest event, as a poll does; it is under way until `applied`."""
         event = self.inbox.popleft()
         self.served.append(event)
+        if isinstance(event, Assign):
+            self.feed(self.member.taken, event.ticket)
         return event
 
     def serve(self) -> Event:

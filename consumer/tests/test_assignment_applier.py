@@ -562,6 +562,26 @@ def test_a_look_up_that_an_exception_has_prevented_is_begun_by_the_next_poll(
     assert number > 10
 
 
+def test_an_assignment_that_an_exception_interrupts_was_taken(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise max.poll.interval.ms would not begin, if it is the first one."""
+    member = stage.consumer._member
+    assert isinstance(member, ClassicMembership)
+    server = member._events
+    called: list[str] = []
+    monkeypatch.setattr(server._driver, "call", lambda method, *_: called.append(method.__name__))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stage.applier._offsets, "set_start_offsets", interrupt)
+    event = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {}, ME, None)
+    with monkeypatch.context(), polled(stage.consumer), pytest.raises(KeyboardInterrupt):
+        server._serve_event(stage.consumer, event)
+    assert called == ["taken"]
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_seek_succeeds_while_librdkafka_has_not_begun_to_fetch(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, *, paused: bool

@@ -212,6 +212,7 @@ class World(RuleBasedStateMachine):
         before = (self.member.identity, self.member.state, self.member.owned)
         self.feed(self.member.disconnected, old)
         self.feed(self.member.left, old)
+        self.feed(self.member.taken, old)
         self.feed(self.member.applied, old)
         self.feed(self.member.assignment_failed, old, 0, "late")
         self.feed(self.member.refused, old, 35, "late")

@@ -391,6 +391,20 @@ def test_an_application_may_take_its_time_before_it_applies_its_first_assignment
     assert player.asks(act.SendLeaveGroup)
 
 
+def test_an_application_must_poll_again_if_an_exception_has_interrupted_its_first_assignment(
+    player: "Player",
+) -> None:
+    """A handler raised in on_assign; the application then kept its partitions without polling."""
+    player.subscribe("t")
+    player.find()
+    player.answer_join()
+    player.answer_sync({"t": [0]})
+    player.answer_offsets()
+    assert isinstance(player.event(), Assign)  # and is not applied
+    silent(player, player.timing.max_poll_interval)
+    assert player.asks(act.SendLeaveGroup)
+
+
 def test_a_parked_sync_does_not_hold_back_the_leaving_of_a_silent_member(stable: "Player") -> None:
     stable.beat()
     stable.answer_heartbeat(27)

@@ -309,6 +309,27 @@ def _interrupted_when_offsets_are_looked_up() -> list[Scenario]:
     ]
 
 
+def _busy_after_an_interrupted_assignment() -> list[Scenario]:
+    """A signal handler raises in the poll that applies a first assignment, and the next poll comes late."""
+    return [
+        Scenario(
+            seed,
+            session_timeout=3 * SECOND,
+            max_poll_interval=3 * SECOND,
+            initial_delay=3 * SECOND,
+            produce_interval=100 * MS,
+            members=(MemberPlan("m1", processing=0),),
+            troubles=(
+                Trouble(2 * SECOND, Kind.SIGNAL, detail=detail),
+                Trouble(3 * SECOND + (350 + 70 * part) * MS, Kind.BUSY, duration=9 * SECOND),
+            ),
+        )
+        for seed in range(2)
+        for detail in (1, 6, 11)
+        for part in range(10)
+    ]
+
+
 STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "consume-gathers": _consume_gathers,
     "stopped-after-on-assign": _stopped_after_on_assign,
@@ -328,6 +349,7 @@ STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "revoked-after-a-failed-sync": _revoked_after_a_failed_sync,
     "interrupted-when-it-is-fenced": _interrupted_when_it_is_fenced,
     "interrupted-when-offsets-are-looked-up": _interrupted_when_offsets_are_looked_up,
+    "busy-after-an-interrupted-assignment": _busy_after_an_interrupted_assignment,
     "forks": _forks,
 }
 """Scenarios by name; each list plays in seconds."""

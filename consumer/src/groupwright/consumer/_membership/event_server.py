@@ -212,6 +212,7 @@ class EventServer:
                 self._applier.withdraw(event)
                 self._driver.call(self._membership.withdrawn, event.ticket)
             case Assign():
+                self._driver.call(self._membership.taken, event.ticket)
                 self.identity = event.identity
                 self._applier.assign(handle, event)
                 self._committer.restart_interval()

@@ -265,7 +265,8 @@ class SendOffsetCommits(StepRequest[None]):
 class DeliverEvent:
     """Put an event into the application's inbox.
 
-    `Assign` and `Revoke` are replied to with `Membership.applied`, once their callbacks have returned.
+    `Assign` and `Revoke` are replied to with `Membership.applied`, once their callbacks have returned, and
+    `Assign` with `Membership.taken` before.
     """
 
     event: Event

@@ -176,7 +176,7 @@ class Membership:
         again = subscription == facts.topic_subscription
         if not facts.closing and not (again and facts.cooperative):
             first = facts.subscription is None
-            facts.has_applied = facts.has_applied and not first
+            facts.was_assigned = facts.was_assigned and not first
             facts.topic_subscription = subscription
             facts.subscription = subscription.among(self._topic_monitor.seen, facts.subscription or ())
             self._topic_monitor.subscribed(now)
@@ -219,6 +219,15 @@ class Membership:
             self._end_step()
         return self.close(now)
 
+    def taken(self, ticket: int, now: float) -> list[act.Action]:
+        """Reply that the application has taken the assignment of this ticket.
+
+        If an exception prevents its being applied, the application must poll all the same.
+        """
+        if self._is_waiting_for(Step.APPLICATION, ticket):
+            self.facts.was_assigned = True
+        return self._advance(now)
+
     def applied(self, ticket: int, now: float) -> list[act.Action]:
         """Reply that the application has applied the event of this ticket, callbacks included."""
         facts = self.facts
@@ -226,7 +235,6 @@ class Membership:
             phase = Phase.ASSIGN
             if isinstance(facts.event, Assign):
                 facts.owned = facts.event.owned
-                facts.has_applied = True
             elif facts.event is not None:
                 facts.owned = without(facts.owned, facts.event.partitions)
                 phase = Phase.REVOKE
@@ -332,7 +340,7 @@ class Membership:
         if not facts.static and self.coordinator.known:
             self._out.append(act.SendLeaveGroup(0, facts.identity, "the application stopped polling"))
         facts.awaits_poll = True
-        facts.has_applied = False
+        facts.was_assigned = False
         self._lose_generation(MemberIdentity(), "the application polls again after max.poll.interval.ms", now)
 
     # --- Inputs: the coordinator --------------------------------------------------------------------

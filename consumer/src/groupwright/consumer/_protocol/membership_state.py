@@ -101,7 +101,7 @@ class MembershipState:
         wants_coordinator: Whether the coordinator is needed for commits, even without a subscription.
         retry_at: When a failed request may be sent again; 0.0 if none is to be retried.
         last_poll: When the application last polled.
-        has_applied: Whether the application has applied an assignment since it subscribed, or since it last
+        was_assigned: Whether the application has taken an assignment since it subscribed, or since it last
             exceeded ``max.poll.interval.ms``.
 
     Times are monotonic, in seconds.
@@ -142,7 +142,7 @@ class MembershipState:
     wants_coordinator: bool = False
     retry_at: float = 0.0
     last_poll: float = 0.0
-    has_applied: bool = False
+    was_assigned: bool = False
 
     # --- Transitions --------------------------------------------------------------------------------
 
@@ -206,11 +206,11 @@ class MembershipState:
     def must_poll(self) -> bool:
         """True if the application must poll within ``max.poll.interval.ms``.
 
-        Not before it has applied an assignment, as in librdkafka: an application may subscribe, and take its
+        Not before it has taken an assignment, as in librdkafka: an application may subscribe, and take its
         time until it polls. Also after `unsubscribe`, since a poll revokes the partitions. `close` needs no
         poll.
         """
-        return self.in_generation and self.has_applied and not self.closing
+        return self.in_generation and self.was_assigned and not self.closing
 
     @property
     def needs_coordinator(self) -> bool:
