@@ -67,6 +67,11 @@ def test_claims_are_taken_as_they_come() -> None:
     assert Member("c-1", [], owned={"gone": [7, -3, 7], "none": []}).owned == {"gone": [-3, 7]}
 
 
+@pytest.mark.parametrize("names", [[], ["t"]])
+def test_topics_may_come_from_an_iterator(names: list[str]) -> None:
+    assert Member("m", iter(names)).topics == tuple(names)
+
+
 def test_a_number_of_partitions_may_be_numpys() -> None:
     count: Any = np.int64(3)
     assert Group([], {"orders": count}).topics == {"orders": Topic(3)}

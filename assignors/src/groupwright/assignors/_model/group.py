@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import index
 from reprlib import repr as brief
@@ -240,16 +241,12 @@ def _weights_list(topic: Topic) -> list[float] | None:
 
 
 def _names(member: str, topics: Iterable[str]) -> tuple[str, ...]:
-    try:
-        names = () if isinstance(topics, str) else tuple(topics)
-        "".join(names)  # the fastest check that all are strings; a group may have millions of subscriptions
-    except TypeError:
-        names = ()
-    if not names and topics:
-        raise InvalidInputError(
-            f"member {member!r}: topics must be a collection of names, not {brief(topics)}"
-        )
-    return names
+    if not isinstance(topics, str):
+        with suppress(TypeError):
+            names = tuple(topics)
+            "".join(names)  # the fastest check that all are strings: a group may have millions
+            return names
+    raise InvalidInputError(f"member {member!r}: topics must be a collection of names, not {brief(topics)}")
 
 
 def _topic(name: str, given: int | Topic) -> Topic:
