@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from greenlet import getcurrent
 
 from groupwright.consumer import Consumer, WakeupError
 from groupwright.consumer._protocol.transitions import PARKED
@@ -48,6 +49,8 @@ class Application:
         self.ended = False
         """True if the application has ended, or was killed."""
         self.closing = False
+        self._is_closed_elsewhere = False
+        """True if another thread than the application's is closing the consumer."""
         self.orders: deque[Callable[[], object]] = deque()
         """The actions of the application to come; it takes one between two polls."""
         self._scenario = scenario
@@ -146,6 +149,7 @@ class Application:
         self._close(error)
 
     def _close(self, error: str | None = None) -> None:
+        self._is_closed_elsewhere = getcurrent() is not self.process.main
         self.closing = True
         self.process.stays = self.plan.static and not self._has_left
         try:
@@ -280,7 +284,7 @@ class Application:
     def _commit(self, consumer: Any, *, synchronous: bool, **what: Any) -> str | None:
         """Commit; return the error's name if a synchronous commit has failed."""
         if not synchronous:
-            self._observer.asked(self, _asked(**what))
+            self._observer.asked(self, _asked(**what), late=self._is_closed_elsewhere)
             consumer.commit(asynchronous=True, **what)
             return None
         before, is_lost = set(self._owned), not what and consumer._member._membership.lost

@@ -5,7 +5,7 @@ Beside those of `promises`, except those about members of a group:
 | promise | checked |
 |---|---|
 | None is delivered twice, none is lost | at the first message of an assignment: it is at the newest commit |
-| `close` drops no commit | at each `on_commit`, without troubles before |
+| `close` drops no commit that was asked for before | at each `on_commit`, without troubles before |
 | What was asked to be committed is committed | when `close` has returned: unless `on_commit` had an error |
 | A commit before the first generation is the coordinator's decision | when it is refused |
 """
@@ -48,6 +48,8 @@ class HandPromises(Promises):
         """The newest offset that is committed, or must be soon, unless an error is reported."""
         self._asked_for: dict[Key, set[int]] = defaultdict(set)
         """All offsets that the application has asked to commit."""
+        self._asked_late = False
+        """True if an asynchronous commit was asked for while another thread closed the consumer."""
         self._failed_at: int | None = None
         """When a commit was last reported that has failed; None if one has succeeded since.
 
@@ -129,9 +131,10 @@ class HandPromises(Promises):
     def _check_end(self, window: Window, key: Key, offset: int) -> None:
         """Allow it: an application that changes its assignment commits while it still has the former one."""
 
-    def asked(self, member: Member, offsets: dict[Key, int] | None = None) -> None:
+    def asked(self, member: Member, offsets: dict[Key, int] | None = None, *, late: bool = False) -> None:
         """Record an asynchronous commit; without offsets, of all that was consumed."""
         super().asked(member)
+        self._asked_late |= late
         if offsets is None:
             windows = {key: each.owners.get(member.name) for key, each in self._partitions.items()}
             consumed = {key: window.consumed for key, window in windows.items() if window is not None}
@@ -147,7 +150,11 @@ class HandPromises(Promises):
         elif self._failed_at != self._scheduler.now:
             self._failed_at = None
         cut = max(self._cut_at.get(name, -_LONGEST_CLOSE) for name in ("", member.name))
-        if error == _DROPPED and not self._joined and cut < self._scheduler.now - _LONGEST_CLOSE:
+        if (
+            error == _DROPPED
+            and not (self._joined or self._asked_late)
+            and cut < self._scheduler.now - _LONGEST_CLOSE
+        ):
             self._broken("close drops no commit", f"{member.name}: {error}")
         if error is None and not self._is_automatic:
             self._expect(offsets)
@@ -181,6 +188,7 @@ class HandPromises(Promises):
             if window is not None:
                 self._unassigned(key, window)
         super().closed(member)
+        self._asked_late = False
         if self._failed_at is not None or self._commits is Commits.STORE:
             self._due.clear()
         for key, due in self._due.items():

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 def spark() -> Iterator[SparkSession]:
     """Spark on two cores. A session that other tests have started is used, and left running."""
     is_running = SparkSession.getActiveSession() is not None
-    session = local_session(2, memory="1g")
+    session = local_session(2, memory="1g", tasks=2)
     yield session
     if not is_running:
         session.stop()
