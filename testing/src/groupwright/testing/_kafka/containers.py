@@ -47,6 +47,8 @@ _REQUEST_SECONDS = 1.0
 """Timeout of one request of the readiness checks, which repeat it."""
 _STOP_SECONDS = 30
 """Time for a clean shutdown of a node, after which the engine kills it."""
+_FREEZE_SECONDS = 30.0
+"""Time in which a node is suspended: on a busy machine, the engine may fail to stop all of its threads."""
 _TAIL_LINES = 50
 
 
@@ -216,7 +218,15 @@ class KafkaContainers(Kafka):
 
     def pause(self, node: int) -> None:
         """Suspend a node: connections stay open, but it does not respond."""
-        self._container(node).pause()
+        deadline = time.monotonic() + _FREEZE_SECONDS
+        while True:
+            try:
+                self._container(node).pause()
+            except docker.errors.APIError as error:
+                if "unable to freeze" not in str(error) or time.monotonic() >= deadline:
+                    raise
+            else:
+                break
 
     def resume(self, node: int) -> None:
         """Resume a paused node."""
