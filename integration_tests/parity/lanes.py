@@ -91,7 +91,14 @@ class Side:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        watchdog = threading.Timer(request.seconds + _GRACE, process.kill)
+        seconds = request.seconds + _GRACE
+        killed = threading.Event()
+
+        def kill() -> None:
+            killed.set()
+            process.kill()
+
+        watchdog = threading.Timer(seconds, kill)
         watchdog.start()
         try:
             process.stdin.write(request.to_json() + "\n")
@@ -104,7 +111,9 @@ class Side:
         if not answer:
             self.close()
             trace = Trace()
-            trace.add("scenario", "the process died")
+            # A process that died by itself has crashed; one that was killed may be slow on a busy machine.
+            crashed = f"the process died ({process.returncode})"
+            trace.add("scenario", f"no response within {seconds:.0f} s" if killed.is_set() else crashed)
             return trace
         read = json.loads(answer)
         if read["hung"]:
