@@ -562,6 +562,33 @@ def test_a_look_up_that_an_exception_has_prevented_is_begun_by_the_next_poll(
     assert number > 10
 
 
+def test_what_was_read_by_hand_is_committed_once_if_an_exception_interrupts_the_assignment(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The poll after a signal handler's exception committed the target of a seek back, and went on there."""
+    member = stage.consumer._member
+    assert isinstance(member, ClassicMembership)
+    server = member._events
+    committed: list[object] = []
+    monkeypatch.setattr(server, "_commit_replaced", lambda _, event: committed.append(event))
+    monkeypatch.setattr(Membership, "session_until", property(lambda _: math.inf))
+    monkeypatch.setattr(stage.applier, "prepare", lambda *_: True)
+    event = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {}, ME, None)
+    member._inbox.put(event)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
+        patched.setattr(stage.applier._offsets, "set_start_offsets", interrupt)
+        server._serve_events(stage.consumer)
+    assert member._inbox
+    with polled(stage.consumer):
+        server._serve_events(stage.consumer)
+    assert committed == [event]
+    assert not member._inbox
+
+
 def test_an_assignment_that_an_exception_interrupts_was_taken(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

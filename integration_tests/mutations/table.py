@@ -202,6 +202,14 @@ MUTATIONS = (
         story="interrupted-when-it-is-fenced",
     ),
     Mutation(
+        "the target of a seek by hand is committed when an interrupted assignment goes on",
+        f"{CONSUMER}/_membership/event_server.py::EventServer._may_take",
+        "if _1.ticket != _2: ...",
+        "if True: ...",
+        "consumer/tests/test_assignment_applier.py::test_what_was_read_by_hand_is_committed_once_if_an_exception_interrupts_the_assignment",
+        story="sought-by-hand-before-an-interrupted-assignment",
+    ),
+    Mutation(
         "max.poll.interval.ms is not kept after an interrupted first assignment",
         f"{CONSUMER}/_membership/event_server.py::EventServer._serve_event",
         "_1.call(_2.taken, _3)\nself.identity = _4\n_5.assign(_6, _7)",

@@ -181,6 +181,29 @@ def _read_by_hand_before_an_interrupted_assignment() -> list[Scenario]:
     ]
 
 
+def _sought_by_hand_before_an_interrupted_assignment() -> list[Scenario]:
+    """An application seeks back by hand, subscribes, and a signal handler raises soon after `on_assign`."""
+    plan = MemberPlan(
+        "hand", topics=("orders", "payments"), seeks=0.02, reassigns=0.02, subscribes=0.2, processing=50 * MS
+    )
+    return [
+        Scenario(
+            seed,
+            session_timeout=3 * SECOND,
+            heartbeat_interval=750 * MS,
+            initial_delay=3 * SECOND,
+            topics=(("orders", 4), ("payments", 3)),
+            members=(MemberPlan("m1"),),
+            by_hand=(plan,),
+            produce_interval=interval,
+            troubles=tuple(
+                Trouble(500 * MS + second * SECOND, Kind.SIGNAL, 1, detail=1) for second in range(20)
+            ),
+        )
+        for seed, interval in ((2, 200 * MS), (11, 50 * MS))
+    ]
+
+
 def _busy_beyond_the_poll_interval() -> list[Scenario]:
     """An application processes for longer than `max.poll.interval.ms`, and commits before it polls again."""
     return [
@@ -343,6 +366,7 @@ STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "rejected-after-a-commit-under-way": _rejected_after_a_commit_under_way,
     "a-commit-under-way-when-the-group-assigns": _a_commit_under_way_when_the_group_assigns,
     "read-by-hand-before-an-interrupted-assignment": _read_by_hand_before_an_interrupted_assignment,
+    "sought-by-hand-before-an-interrupted-assignment": _sought_by_hand_before_an_interrupted_assignment,
     "busy-beyond-the-poll-interval": _busy_beyond_the_poll_interval,
     "callbacks-beyond-the-poll-interval": _callbacks_beyond_the_poll_interval,
     "closed-while-an-assignment-waits": _closed_while_an_assignment_waits,

@@ -81,6 +81,12 @@ class EventServer:
         """True if an error was returned or raised, after which the member joins at the next poll."""
         self._left = False
         """True if the membership has ended."""
+        self._committed_before = 0
+        """Ticket of the last assignment before which partitions assigned by hand were committed.
+
+        If an exception interrupts the assignment, the next poll must not commit them again: their positions
+        are forgotten by then.
+        """
 
     # --- Before each native poll --------------------------------------------------------------------
 
@@ -197,7 +203,9 @@ class EventServer:
         if coming is not None and not self.closing:
             if not self._applier.prepare(handle, coming):
                 return False  # the next poll tries again
-            self._commit_replaced(handle, coming)
+            if coming.ticket != self._committed_before:
+                self._commit_replaced(handle, coming)
+                self._committed_before = coming.ticket
         # Nothing that takes time may follow, up to on_assign: the process may be stopped meanwhile. While the
         # consumer closes, assignments are taken only to be withdrawn: `leave` would loop without a pause
         # while one stays in the inbox.
