@@ -369,7 +369,7 @@ class Application:
             try:
                 self.consumer.seek(TopicPartition(*key, offset))
             except KafkaException:
-                if not self.is_replaced:
+                if not self.consumer._member._membership.fenced:
                     raise
                 break  # fenced within the callback: as with librdkafka, nothing is assigned
             self._observer.sought(self, key, offset)
