@@ -50,6 +50,11 @@ def polled(consumer: Consumer) -> Iterator[None]:
         consumer._guard.inside.clear()
 
 
+def _interrupt(*_: object, **__: object) -> None:
+    """Raise, as a signal handler does in the middle of a call."""
+    raise KeyboardInterrupt
+
+
 @dataclass
 class Stage:
     """A consumer that is in no group, and the events that a membership would bring it."""
@@ -59,9 +64,13 @@ class Stage:
     tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
-    def applier(self) -> AssignmentApplier:
+    def member(self) -> ClassicMembership:
         assert isinstance(self.consumer._member, ClassicMembership)
-        return self.consumer._member._applier
+        return self.consumer._member
+
+    @property
+    def applier(self) -> AssignmentApplier:
+        return self.member._applier
 
     def gain(
         self, partitions: Partitions, committed: dict[tuple[str, int], int] | None = None, **fields: Any
@@ -444,8 +453,7 @@ def test_the_session_limits_the_fast_path_from_the_first_message_on(
     """
     monkeypatch.setattr(Membership, "identity", ME)
     monkeypatch.setattr(Membership, "session_until", 50.0)
-    member = stage.consumer._member
-    assert isinstance(member, ClassicMembership)
+    member = stage.member
     assert member.fast_path_until > 50.0
 
     stage.gain({"t": (0,)}, {("t", 0): 7})
@@ -462,8 +470,7 @@ def test_no_message_is_returned_before_a_busy_network_thread_has_revoked(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`unsubscribe` waits for the revocation, but not forever: the next poll returned a message then."""
-    member = stage.consumer._member
-    assert isinstance(member, ClassicMembership)
+    member = stage.member
     stage.gain({"t": (0,)}, {("t", 0): 7})
     assert not member.hold(0.0)
     monkeypatch.setattr(member, "_subscribed", True)
@@ -483,8 +490,7 @@ def test_an_assignment_of_an_expired_session_does_not_keep_close_busy(
 ) -> None:
     """`close` did not take it, and did not wait while it was there: it used a core until it was withdrawn."""
     monkeypatch.setattr(Membership, "session_until", 0.0)
-    member = stage.consumer._member
-    assert isinstance(member, ClassicMembership)
+    member = stage.member
     member._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
     with polled(stage.consumer):
         member.serve(stage.consumer)
@@ -502,8 +508,7 @@ def test_a_close_revokes_nothing_whose_on_assign_an_exception_has_prevented(
 ) -> None:
     """A handler raised just before on_assign, and the application closed: on_revoke was called alone."""
     stage.applier.on_assign, stage.applier.on_revoke = stage.notify("assign"), stage.notify("revoke")
-    member = stage.consumer._member
-    assert isinstance(member, ClassicMembership)
+    member = stage.member
     event = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {}, ME, None)
 
     def interrupt(*_: object) -> None:
@@ -551,11 +556,10 @@ def test_a_look_up_that_an_exception_has_prevented_is_begun_by_the_next_poll(
         requests: list[object] = []
         monkeypatch.setattr(lookup, "_source", SimpleNamespace(call_soon=requests.append))
         event = Assign(next(stage.tickets), {"t": (number,)}, {"t": (number,)}, {}, ME, None)
-        raised, ready = interrupted(number, partial(stage.applier.prepare, stage.consumer, event))
+        raised, _ = interrupted(number, partial(stage.applier.prepare, stage.consumer, event))
         if not raised:
             break
         ready = stage.applier.prepare(stage.consumer, event)
-
         assert requests, f"interrupted at the {number}. place"
         assert lookup._wanted == {(("t", number), OFFSET_BEGINNING), (("t", number), OFFSET_END)}
         assert not ready
@@ -566,8 +570,7 @@ def test_what_was_read_by_hand_is_committed_once_if_an_exception_interrupts_the_
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The poll after a signal handler's exception committed the target of a seek back, and went on there."""
-    member = stage.consumer._member
-    assert isinstance(member, ClassicMembership)
+    member = stage.member
     server = member._events
     committed: list[object] = []
     monkeypatch.setattr(server, "_commit_replaced", lambda _, event: committed.append(event))
@@ -576,11 +579,8 @@ def test_what_was_read_by_hand_is_committed_once_if_an_exception_interrupts_the_
     event = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {}, ME, None)
     member._inbox.put(event)
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
-        patched.setattr(stage.applier._offsets, "set_start_offsets", interrupt)
+        patched.setattr(stage.applier._offsets, "set_start_offsets", _interrupt)
         server._serve_events(stage.consumer)
     assert member._inbox
     with polled(stage.consumer):
@@ -593,18 +593,14 @@ def test_an_assignment_that_an_exception_interrupts_was_taken(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise max.poll.interval.ms would not begin, if it is the first one."""
-    member = stage.consumer._member
-    assert isinstance(member, ClassicMembership)
+    member = stage.member
     server = member._events
     called: list[str] = []
     monkeypatch.setattr(server._driver, "call", lambda method, *_: called.append(method.__name__))
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(stage.applier._offsets, "set_start_offsets", interrupt)
+    monkeypatch.setattr(stage.applier._offsets, "set_start_offsets", _interrupt)
     event = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {}, ME, None)
-    with monkeypatch.context(), polled(stage.consumer), pytest.raises(KeyboardInterrupt):
+    with polled(stage.consumer), pytest.raises(KeyboardInterrupt):
         server._serve_event(stage.consumer, event)
     assert called == ["taken"]
 
@@ -655,11 +651,8 @@ def test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delay
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
-        patched.setattr(stage.applier, "_with_starts", interrupt)
+        patched.setattr(stage.applier, "_with_starts", _interrupt)
         stage.applier.assign(stage.consumer, gain)
     assert stage.called == [("assign", [("t", 0), ("t", 1)])]
     assert not stage.assigned()
@@ -682,11 +675,8 @@ def test_an_assignment_by_hand_replaces_one_that_an_exception_has_delayed(
     offsets = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1)}, offsets, ME, None)
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
-        patched.setattr(stage.applier, "_with_starts", interrupt)
+        patched.setattr(stage.applier, "_with_starts", _interrupt)
         stage.applier.assign(stage.consumer, gain)
     stage.consumer.assign([TopicPartition("t", 1, 3)])
     with polled(stage.consumer):
@@ -719,11 +709,8 @@ def test_an_unassignment_by_hand_leaves_the_rest_of_an_assignment_that_an_except
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1, 9)}, committed, ME, None, cooperative=True)
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
-        patched.setattr(stage.applier, interrupted, interrupt)
+        patched.setattr(stage.applier, interrupted, _interrupt)
         stage.applier.assign(stage.consumer, gain)
     stage.consumer.incremental_unassign([TopicPartition("t", unassigned)])
     with polled(stage.consumer):
@@ -740,11 +727,8 @@ def test_an_assignment_that_an_exception_has_delayed_replaces_what_was_assigned_
     stage.consumer.assign([TopicPartition("t", 0, 27)])
     gain = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {("t", 0): Offset(21)}, ME, None)
 
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
-        patched.setattr(stage.applier, "assign_in_callback", interrupt)
+        patched.setattr(stage.applier, "assign_in_callback", _interrupt)
         stage.applier.assign(stage.consumer, gain)
     if sought is not None:
         stage.consumer.seek(TopicPartition("t", 0, sought))
@@ -759,8 +743,7 @@ def test_a_partition_assigned_again_goes_on_at_the_commit_under_way_even_if_a_la
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A member that joins has its later commit rejected at once; the earlier one has been sent."""
-    member = stage.consumer._member
-    assert isinstance(member, ClassicMembership)
+    member = stage.member
     ends: list[Callable[[CommitResult], None]] = []
     monkeypatch.setattr(
         member._committer._driver, "commit", lambda _offsets, _deadline, end: ends.append(end)
@@ -790,11 +773,8 @@ def test_a_seek_after_an_interrupted_assignment_is_not_undone(
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
     offsets, prefetch = stage.applier._offsets, stage.applier._prefetch
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
-        patched.setattr(offsets, "set_start_offsets", interrupt)
+        patched.setattr(offsets, "set_start_offsets", _interrupt)
         stage.applier.assign(stage.consumer, gain)
     offsets.seek(("t", 0), 3, TopicPartition("t", 0))
     prefetch.set_start_offsets([TopicPartition("t", 0, 3)])
@@ -1008,8 +988,7 @@ def test_a_revocation_that_is_applied_after_the_session_is_a_loss(
     stage = new_stage(auto_offset_reset="earliest")
     stage.gain({"t": (0,)})
     stage.applier.on_revoke, stage.applier.on_lost = stage.notify("revoked"), stage.notify("lost")
-    member = stage.consumer._member
-    assert isinstance(member, ClassicMembership)
+    member = stage.member
     monkeypatch.setattr(member._membership.facts, "identity", ME)
     monkeypatch.setattr(Membership, "session_until", property(lambda _: session_until))
     member._inbox.put(Revoke(2, {"t": (0,)}, lost=False, identity=ME))

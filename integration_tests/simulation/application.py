@@ -49,6 +49,8 @@ class Application:
         self.ended = False
         """True if the application has ended, or was killed."""
         self.closing = False
+        self.commits_late = False
+        """True if it has asked for an asynchronous commit while another thread closed the consumer."""
         self._is_closed_elsewhere = False
         """True if another thread than the application's is closing the consumer."""
         self.orders: deque[Callable[[], object]] = deque()
@@ -284,7 +286,8 @@ class Application:
     def _commit(self, consumer: Any, *, synchronous: bool, **what: Any) -> str | None:
         """Commit; return the error's name if a synchronous commit has failed."""
         if not synchronous:
-            self._observer.asked(self, _asked(**what), late=self._is_closed_elsewhere)
+            self.commits_late |= self._is_closed_elsewhere
+            self._observer.asked(self, _asked(**what))
             consumer.commit(asynchronous=True, **what)
             return None
         before, is_lost = set(self._owned), not what and consumer._member._membership.lost

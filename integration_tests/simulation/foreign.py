@@ -27,7 +27,7 @@ class ForeignMember:
         self.plan = plan
         self.name = plan.name
         self.process = Process(plan.name, scheduler)
-        self.ended = self.closing = False
+        self.ended = self.closing = self.commits_late = False
         self._scenario = scenario
         self._cluster = cluster
         self._observer = observer

@@ -35,13 +35,8 @@ class Observer(Protocol):
     def start_of(self, key: Key) -> int:
         """Return an offset below which everything was delivered, as an application may store it itself."""
 
-    def asked(
-        self, member: "Application", offsets: dict[Key, int] | None = None, *, late: bool = False
-    ) -> None:
-        """The application asks for an asynchronous commit of these offsets, or of all consumed ones.
-
-        It is late if another thread is closing the consumer.
-        """
+    def asked(self, member: "Application", offsets: dict[Key, int] | None = None) -> None:
+        """The application asks for an asynchronous commit of these offsets, or of all consumed ones."""
 
     def committed_unknown(self, member: "Application", error: str | None, duration: int) -> None:
         """A synchronous commit of a topic that does not exist has ended, after so many microseconds."""

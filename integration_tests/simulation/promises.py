@@ -357,13 +357,7 @@ class Promises:
 
     # --- Commits of applications
 
-    def asked(
-        self,
-        member: Member,
-        _offsets: dict[Key, int] | None = None,
-        *,
-        late: bool = False,  # noqa: ARG002 - for `HandPromises`
-    ) -> None:
+    def asked(self, member: Member, _offsets: dict[Key, int] | None = None) -> None:
         """Record an asynchronous commit that the application has asked for."""
         self._asked[member.name] += 1
 

@@ -48,8 +48,6 @@ class HandPromises(Promises):
         """The newest offset that is committed, or must be soon, unless an error is reported."""
         self._asked_for: dict[Key, set[int]] = defaultdict(set)
         """All offsets that the application has asked to commit."""
-        self._asked_late = False
-        """True if an asynchronous commit was asked for while another thread closed the consumer."""
         self._failed_at: int | None = None
         """When a commit was last reported that has failed; None if one has succeeded since.
 
@@ -131,10 +129,9 @@ class HandPromises(Promises):
     def _check_end(self, window: Window, key: Key, offset: int) -> None:
         """Allow it: an application that changes its assignment commits while it still has the former one."""
 
-    def asked(self, member: Member, offsets: dict[Key, int] | None = None, *, late: bool = False) -> None:
+    def asked(self, member: Member, offsets: dict[Key, int] | None = None) -> None:
         """Record an asynchronous commit; without offsets, of all that was consumed."""
         super().asked(member)
-        self._asked_late |= late
         if offsets is None:
             windows = {key: each.owners.get(member.name) for key, each in self._partitions.items()}
             consumed = {key: window.consumed for key, window in windows.items() if window is not None}
@@ -152,7 +149,7 @@ class HandPromises(Promises):
         cut = max(self._cut_at.get(name, -_LONGEST_CLOSE) for name in ("", member.name))
         if (
             error == _DROPPED
-            and not (self._joined or self._asked_late)
+            and not (self._joined or member.commits_late)
             and cut < self._scheduler.now - _LONGEST_CLOSE
         ):
             self._broken("close drops no commit", f"{member.name}: {error}")
@@ -188,7 +185,6 @@ class HandPromises(Promises):
             if window is not None:
                 self._unassigned(key, window)
         super().closed(member)
-        self._asked_late = False
         if self._failed_at is not None or self._commits is Commits.STORE:
             self._due.clear()
         for key, due in self._due.items():

@@ -40,6 +40,8 @@ class Member(Protocol):
 
     name: str
     ended: bool
+    commits_late: bool
+    """True if it has asked for an asynchronous commit while another thread closed its consumer."""
     plan: MemberPlan
 
     @property

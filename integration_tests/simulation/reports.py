@@ -123,10 +123,10 @@ class Reports:
         """See `Observer`."""
         return max(0, self._cluster.coordinator.committed(GROUP, key), self.group.complete(key))
 
-    def asked(self, member: Observed, offsets: dict[Key, int] | None = None, *, late: bool = False) -> None:
+    def asked(self, member: Observed, offsets: dict[Key, int] | None = None) -> None:
         """See `Observer`."""
         if not member.ended:
-            self.of(member).asked(member, offsets, late=late)
+            self.of(member).asked(member, offsets)
 
     def changed(self, member: HandMember, removed: list[Key], starts: dict[Key, int | None]) -> None:
         """See `HandObserver`."""
