@@ -477,8 +477,8 @@ class _Group:
             return
         if any(sought.offset <= message.offset for sought in again.sought):
             return
-        if first.time > before.end:
-            return  # in hand when another thread closed
+        if first.time > before.asked:
+            return  # not yet processed when another thread's close revoked the partition
         text = f"offset {message.offset} came again to {again.life.name}, although {before}"
         self._accuse("duplicate", text, message.time, before.life, again.life, key=again.key)
 

@@ -229,9 +229,10 @@ class Member(RebalanceListener):
         except KafkaException as error:
             self._history.write(events.Failed(now(), "poll", repr(error)))
         else:
-            # Written first: the next poll may begin to commit these messages.
-            self._history.write(*(_event_of(message, polled) for message in messages))
+            # Processed first: a message that is written before on_revoke, which may come on another thread,
+            # is committed in it.
             self._process(message for message in messages if message.error() is None)
+            self._history.write(*(_event_of(message, polled) for message in messages))
 
     def _take(self) -> list[Message]:
         if self._role.calls == "consume":

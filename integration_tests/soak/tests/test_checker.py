@@ -417,6 +417,17 @@ def test_what_is_in_hand_when_another_thread_closes_belongs_to_the_closed_assign
     assert rules(member(), heir, produced=1) == ["not owned"]
 
 
+def test_a_message_may_be_consumed_while_another_threads_close_commits_what_was_processed() -> None:
+    def member(consumed: float) -> Script:
+        begin = Script("a").gains(1).consumes(2.8, 0).does(Closing(2.95)).consumes(consumed, 1)
+        return begin.commits(3.1, 1).does(GivenUp(3.1, 3, (P,), lost=False)).ends(4)
+
+    heir = Script("b").gains(3.2).consumes(3.3, 1).commits(3.5, 2).gives_up(9).ends(10)
+
+    assert rules(member(consumed=3.05), heir, produced=2) == []
+    assert rules(member(consumed=2.97), heir, produced=2) == ["duplicate"]
+
+
 # --- Deleted and re-created topics
 
 DELETED = [FaultInjected(4, "delete topic", "t", 4.5), FaultInjected(10, "make topic", "t", 10.5)]
