@@ -56,10 +56,10 @@ def _picture(assignor: Assignor) -> str:
     titles = ("A, B, C and D", "E joins", "B leaves")
     played = zip(titles, simulate(start, assignor, events), strict=True)
     numbers = _row(lambda _, partition: str(partition), list(_TOPICS))
-    heading = f"{assignor.name:{_INDENT}}{numbers}{_numbers('moved', 'paused')}"
+    heading = f"{assignor.name:{_INDENT}}{numbers}{_numbers('moved', 'revoked')}"
     rows = [
-        f"  {title:{_INDENT - 2}}{_owners(event.assignment)}{_numbers(event.moved.count, event.paused.count)}"
-        for title, event in played
+        f"  {title:{_INDENT - 2}}{_owners(each.assignment)}{_numbers(each.moved.count, each.revoked.count)}"
+        for title, each in played
     ]
     return "\n".join([heading, *rows])
 
@@ -86,8 +86,8 @@ def _row(cell: Callable[[str, int], str], titles: list[str]) -> str:
     )
 
 
-def _numbers(moved: int | str, paused: int | str) -> str:
-    return f"{moved:>7} {paused:>6}"
+def _numbers(moved: int | str, revoked: int | str) -> str:
+    return f"{moved:>7} {revoked:>7}"
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ def has_topics(topics: Mapping[str, int | Topic]) -> Event:
 
 
 def figures(played: SimulatedEvent) -> tuple[int, int, int]:
-    """Return the numbers of rebalances, moved partitions and paused partitions."""
-    return len(played.rebalances), played.moved.count, played.paused.count
+    """Return the numbers of rebalances, moved partitions and revoked partitions."""
+    return len(played.rebalances), played.moved.count, played.revoked.count
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_member_that_unsubscribes_revokes_before_it_joins() -> None:
     assert played.assignment == {"a": {"t": [0, 1, 2, 3]}, "b": {}}
     assert len(played.rebalances) == 1
     assert played.moved == {}, "b could not have kept them"
-    assert played.paused.count == 2
+    assert played.revoked.count == 2
 
 
 def test_claims_at_the_beginning_are_sent_as_they_are() -> None:
@@ -284,7 +284,7 @@ def test_in_any_history_a_group_settles_in_two_rebalances(
             for place, former in before.items()
             if place in owner and owner[place] != former and place[0] in wants[former]
         }
-        assert set(places({"": played.paused})) == {
+        assert set(places({"": played.revoked})) == {
             place for place, former in before.items() if not is_cooperative or owner.get(place) != former
         }
 

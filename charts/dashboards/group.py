@@ -244,11 +244,11 @@ _REBALANCES = Row(
             "short",
             (
                 Query(
-                    "sum(increase(groupwright_leader_moves_needed_total{@group}[$__rate_interval]))", "needed"
+                    "sum(increase(groupwright_leader_min_moves_total{@group}[$__rate_interval]))", "needed"
                 ),
                 Query(
                     "sum(increase(groupwright_leader_moves_total{@group}[$__rate_interval]))"
-                    " - sum(increase(groupwright_leader_moves_needed_total{@group}[$__rate_interval]))",
+                    " - sum(increase(groupwright_leader_min_moves_total{@group}[$__rate_interval]))",
                     "beyond",
                 ),
             ),

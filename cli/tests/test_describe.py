@@ -1,4 +1,4 @@
-"""A group described: its oddities, the names of its members, its rows and its document."""
+"""A group described: its findings, the names of its members, its rows and its document."""
 
 import json
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from groupwright.cli import describe
+from groupwright.cli._cluster.findings import findings
 from groupwright.cli._cluster.lag import GroupLag
 from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
-from groupwright.cli._cluster.oddities import oddities
 from groupwright.cli.describe import document, partition_rows
 from harness.described_groups import group, lag_of, member, partition, topic
 
@@ -24,10 +24,10 @@ def odd(of: DescribedGroup | GroupLag, topics: Mapping[str, TopicMetadata] = ORD
     if isinstance(of, DescribedGroup):
         owned = [partition(owner=each) for each in of.members if each.assigned]
         of = lag_of(of, *owned)
-    return oddities(of, topics)
+    return findings(of, topics)
 
 
-# --- Oddities
+# --- Findings
 
 
 @pytest.mark.parametrize("type_", list(GroupType))
@@ -240,7 +240,7 @@ def test_the_document_follows_the_schema() -> None:
         ("worker-1", None),
         (None, "gone"),
     ]
-    assert (found["odd"], found["lag"]) == (["odd"], 70)
+    assert (found["findings"], found["lag"]) == (["odd"], 70)
     jsonschema.validate(
         nothing := document(lag_of(group()), [], None), json.loads(SCHEMA.read_text(encoding="utf-8"))
     )

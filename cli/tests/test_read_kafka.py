@@ -210,7 +210,9 @@ def test_a_group_is_described(kafka: LocalKafka, run: Run, group: str) -> None:
             settings.get("client.rack") for settings in MEMBERS[group]
         ]
     odd = {"empty": "The group has no members: nobody consumes.", "flow": "No offset of orders-0, orders-1"}
-    assert [each.startswith(odd.get(group, "nothing")) for each in found["odd"]] == [True] * (group in odd)
+    assert [each.startswith(odd.get(group, "nothing")) for each in found["findings"]] == [True] * (
+        group in odd
+    )
 
 
 @pytest.mark.parametrize("width", [80, 200])

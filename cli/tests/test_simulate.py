@@ -89,7 +89,7 @@ def test_the_numbers_are_those_of_the_library() -> None:
     for step, event in zip(found.steps, (start, left), strict=True):
         assert step.assigned == {id_: share.as_tuples() for id_, share in event.assignment.items()}
         assert step.quality == evaluate(event.before, event.assignment)
-        assert (step.rebalances, step.paused) == (len(event.rebalances), event.paused.count)
+        assert (step.rebalances, step.revoked) == (len(event.rebalances), event.revoked.count)
     assert (found.steps[0].quality.moves, found.steps[0].quality.min_moves) == (1, 1)
     assert not found.is_own
     assert simulation_of("range", RangeAssignor()).is_own
@@ -117,9 +117,9 @@ def test_static_members_restart_without_moves_and_dynamic_ones_with() -> None:
     kept = simulation_of("range", RangeAssignor(), Restart("rolling"), group=static)
     moved = simulation_of("range", RangeAssignor(), Restart("rolling"), group=static, as_dynamic=True)
 
-    assert {key: total(kept.steps[1:])[key] for key in ("moved", "paused", "rebalances")} == {
+    assert {key: total(kept.steps[1:])[key] for key in ("moved", "revoked", "rebalances")} == {
         "moved": 0,
-        "paused": 0,
+        "revoked": 0,
         "rebalances": 0,
     }
     assert kept.steps[-1].assigned == {each.id: each.assigned for each in static.members}
@@ -272,7 +272,7 @@ def test_csv_has_a_row_for_each_assignor_and_step(file: str) -> None:
         ("roundrobin", "0", "no"),
     ]
     assert rows[1]["event"] == "new-1 joins"
-    assert (rows[0]["moved"], rows[0]["paused"], rows[0]["error"]) == ("0", "12", "")
+    assert (rows[0]["moved"], rows[0]["revoked"], rows[0]["error"]) == ("0", "12", "")
 
 
 def test_csv_has_the_ratios_of_the_json(tmp_path: Path) -> None:
@@ -294,11 +294,11 @@ def test_the_tables(file: str) -> None:
         "billing: Stable, classic, range, 3 members, 12 partitions of 2 topics",
         "",
         "the group as it is",
-        "ASSIGNOR  IMBALANCE  MOVED  FEWEST  PAUSED  SPREAD  ROUNDS",
+        "ASSIGNOR  IMBALANCE  MOVED  FEWEST  REVOKED  SPREAD  ROUNDS",
         "range*  2  0  1  12  1  1",
         "",
         "c-3 leaves",
-        "ASSIGNOR  IMBALANCE  MOVED  FEWEST  PAUSED  SPREAD  ROUNDS",
+        "ASSIGNOR  IMBALANCE  MOVED  FEWEST  REVOKED  SPREAD  ROUNDS",
         "range*  0  1  0  9  0  1",
         "",
         "assigned in the end",

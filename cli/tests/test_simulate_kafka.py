@@ -274,7 +274,7 @@ def test_static_members_restart_with_and_without_being_static(
     found = document(run(kafka, "simulate", *arguments, "-o", "json"), "simulate")
 
     totals = {(each["assignor"], each["as_dynamic"]): each["total"] for each in found["results"]}
-    assert (totals["range", False]["rebalances"], totals["range", False]["paused"]) == (0, 0)
+    assert (totals["range", False]["rebalances"], totals["range", False]["revoked"]) == (0, 0)
     assert totals["range", True]["rebalances"] == 4
     assert totals["load-aware", False]["peak_over_average"] > 1.5  # one partition has most messages
     assert totals["load-aware", False]["peak_over_bound"] <= 1.1  # its tolerance

@@ -22,9 +22,7 @@ def test_moves_are_counted_against_the_claims_of_the_members() -> None:
     claiming = group({"a": {"t": (0, 1)}, "b": {"t": (2, 3)}})
     assignment = Assignment({"a": {"t": [0, 3]}, "b": {"t": [1, 2]}})
 
-    assert evaluate_assignment(claiming, assignment, None) == Leadership(
-        2, moved=2, moves_needed=0, imbalance=0
-    )
+    assert evaluate_assignment(claiming, assignment, None) == Leadership(2, moved=2, min_moves=0, imbalance=0)
 
 
 def test_without_claims_the_previous_assignment_names_the_owners() -> None:
@@ -34,7 +32,7 @@ def test_without_claims_the_previous_assignment_names_the_owners() -> None:
 
     found = evaluate_assignment(joined, assign(RangeAssignor(), joined), previous)
 
-    assert found == Leadership(members=2, moved=2, moves_needed=2, imbalance=0)
+    assert found == Leadership(members=2, moved=2, min_moves=2, imbalance=0)
 
 
 def test_without_claims_or_a_previous_assignment_nothing_has_moved() -> None:
@@ -42,7 +40,7 @@ def test_without_claims_or_a_previous_assignment_nothing_has_moved() -> None:
 
     found = evaluate_assignment(joined, assign(RangeAssignor(), joined), None)
 
-    assert found == Leadership(members=2, moved=0, moves_needed=0, imbalance=0)
+    assert found == Leadership(members=2, moved=0, min_moves=0, imbalance=0)
 
 
 def test_imbalance_is_what_exceeds_the_smallest_possible_gap() -> None:
@@ -51,7 +49,7 @@ def test_imbalance_is_what_exceeds_the_smallest_possible_gap() -> None:
 
     found = evaluate_assignment(joined, Assignment({"a": {"t": [0, 1, 2]}}, members=["b"]), None)
 
-    assert found == Leadership(members=2, moved=0, moves_needed=0, imbalance=2)
+    assert found == Leadership(members=2, moved=0, min_moves=0, imbalance=2)
 
 
 def test_the_loads_are_those_of_the_members_by_weight() -> None:
@@ -119,12 +117,12 @@ def test_a_rebalance_of_two_rounds_adds_its_moves_up_and_keeps_the_trigger_that_
     timeline.replace_reason("a member joined")
     first = GroupLoad({"a": 4, "b": 0}, "a", peak=2, bound=1.5, moved_load=3)
     second = GroupLoad({"a": 4, "b": 4}, "a", peak=1, bound=1, moved_load=1)
-    timeline.assignment_evaluated(Leadership(members=2, moved=3, moves_needed=2, imbalance=4, load=first))
+    timeline.assignment_evaluated(Leadership(members=2, moved=3, min_moves=2, imbalance=4, load=first))
     timeline.replace_reason("a member left")
-    timeline.assignment_evaluated(Leadership(members=2, moved=0, moves_needed=0, imbalance=1, load=second))
+    timeline.assignment_evaluated(Leadership(members=2, moved=0, min_moves=0, imbalance=1, load=second))
 
     both = GroupLoad({"a": 4, "b": 4}, "a", peak=1, bound=1, moved_load=4)
-    assert timeline.leadership == Leadership(members=2, moved=3, moves_needed=2, imbalance=1, load=both)
+    assert timeline.leadership == Leadership(members=2, moved=3, min_moves=2, imbalance=1, load=both)
     assert both.moved_share == 0.5
     assert timeline.reason == "a member joined"
     assert timeline.trigger is Trigger.GROUP

@@ -435,7 +435,7 @@ def test_a_leader_evaluates_its_assignment_after_syncgroup_and_once(
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: rig.member.state is State.STABLE, "the group to be assigned")
 
-    assert order == ["sync", Leadership(members=1, moved=0, moves_needed=0, imbalance=0), None]
+    assert order == ["sync", Leadership(members=1, moved=0, min_moves=0, imbalance=0), None]
 
 
 # --- Commits when the consumer is closed ----------------------------------------------------------------

@@ -97,10 +97,10 @@ def contexts(case: Case, directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContex
     found = write_certificates(directory, "127.0.0.1", ["alice"], broker_expired=case.expired)
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     theirs.load_cert_chain(found.broker)
-    theirs.load_verify_locations(found.authority if case.client_trusted else found.stranger)
+    theirs.load_verify_locations(found.authority if case.client_trusted else found.other_authority)
     theirs.verify_mode = ssl.CERT_REQUIRED if case.wanted else ssl.CERT_NONE
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    ours.load_verify_locations(found.authority if case.trusted else found.stranger)
+    ours.load_verify_locations(found.authority if case.trusted else found.other_authority)
     if case.client is not None:
         ours.load_cert_chain(*(found.expired if case.client == "expired" else found.of(case.client)))
     return theirs, ours

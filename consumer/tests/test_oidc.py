@@ -188,7 +188,7 @@ def test_an_endpoint_behind_tls_is_trusted_by_https_ca(tmp_path: Path, *, as_pem
 
         assert read_oidc({**endpoint.config(), key: trusted})("")[2] == "alice"
         with pytest.raises(TokenEndpointError, match=r"cannot be reached: .*CERTIFICATE_VERIFY_FAILED"):
-            read_oidc({**endpoint.config(), "https.ca.location": str(certificates.stranger)})("")
+            read_oidc({**endpoint.config(), "https.ca.location": str(certificates.other_authority)})("")
 
 
 # --- Configuration --------------------------------------------------------------------------------------

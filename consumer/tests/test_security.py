@@ -82,11 +82,11 @@ def test_verification_can_be_loosened_or_turned_off() -> None:
 
 
 def test_authorities_come_from_a_file_a_string_or_both(certificates: Certificates) -> None:
-    stranger = certificates.stranger.read_text(encoding="ascii")
+    other = certificates.other_authority.read_text(encoding="ascii")
 
     assert len(tls(ssl_ca_location=str(certificates.authority)).get_ca_certs()) == 1
-    assert len(tls(ssl_ca_pem=stranger).get_ca_certs()) == 1
-    assert len(tls(ssl_ca_pem=stranger, ssl_ca_location=certificates.authority).get_ca_certs()) == 2
+    assert len(tls(ssl_ca_pem=other).get_ca_certs()) == 1
+    assert len(tls(ssl_ca_pem=other, ssl_ca_location=certificates.authority).get_ca_certs()) == 2
 
 
 def test_authorities_come_from_a_directory(certificates: Certificates, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_revoked_certificates_are_looked_for(certificates: Certificates, tmp_pat
     with pytest.raises(ConfigurationError, match=r"^ssl\.crl\.location cannot be used"):
         tls(ssl_crl_location=wrong)
 
-    assert tls(ssl_crl_location=certificates.stranger).verify_flags & ssl.VERIFY_CRL_CHECK_LEAF
+    assert tls(ssl_crl_location=certificates.other_authority).verify_flags & ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def test_a_key_store_needs_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ def test_a_token_that_expires_without_another_comes_out_of_poll(
 
 def test_a_certificate_of_an_unknown_authority_comes_out_of_poll(kafka: LocalKafka) -> None:
     error = refusal(
-        {**kafka.secure_config(Listener.SSL), "ssl.ca.location": str(kafka.certificates.stranger)}
+        {**kafka.secure_config(Listener.SSL), "ssl.ca.location": str(kafka.certificates.other_authority)}
     )
 
     assert error.code() == KafkaError._SSL

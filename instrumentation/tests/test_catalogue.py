@@ -75,7 +75,7 @@ def eventful(
     listener.partitions_assigned({"orders": [0, 1, 2]}, 0.1)
     listener.partitions_revoked({"orders": [0]}, 0.1)
     listener.partitions_lost({"orders": [1]}, 4.0)
-    leadership = Leadership(members=3, moved=4, moves_needed=2, imbalance=1, load=group_load)
+    leadership = Leadership(members=3, moved=4, min_moves=2, imbalance=1, load=group_load)
     listener.rebalanced(new_rebalance(leadership=leadership))
     listener.rebalanced(new_rebalance(protocol=None, outcome=Outcome.FAILED))
     listener.rebalanced(new_rebalance(leadership=leadership))

@@ -30,7 +30,7 @@ def first(new_rebalance: NewRebalance) -> Rebalance:
         partitions_before={},
         partitions={},
         ended_at=1000.0,
-        leadership=Leadership(members=2, moved=2, moves_needed=2, imbalance=2),
+        leadership=Leadership(members=2, moved=2, min_moves=2, imbalance=2),
     )
 
 
@@ -45,7 +45,7 @@ def second(new_rebalance: NewRebalance) -> Rebalance:
         partitions_before={},
         partitions={"orders": [0, 1]},
         ended_at=1001.0,
-        leadership=Leadership(members=2, moved=0, moves_needed=0, imbalance=0),
+        leadership=Leadership(members=2, moved=0, min_moves=0, imbalance=0),
     )
 
 
@@ -58,7 +58,7 @@ def test_a_second_round_belongs_to_the_rebalance_of_the_first(first: Rebalance, 
     assert (told.reason, told.generation, told.duration) == ("the consumer subscribed", 8, 1.5)
     assert told.phases == pytest.approx({"join": 0.4, "sync": 0.15, "assign": 0.2})
     assert (told.partitions_before, told.partitions) == ({}, {"orders": [0, 1]})
-    assert told.leadership == Leadership(members=2, moved=2, moves_needed=2, imbalance=0)
+    assert told.leadership == Leadership(members=2, moved=2, min_moves=2, imbalance=0)
     assert merger.settles_at == math.inf
 
 
@@ -67,15 +67,15 @@ def test_the_loads_are_those_after_the_second_round_and_the_moves_those_of_both(
 ) -> None:
     """A leader that revokes nothing reports the rounds one by one."""
     withheld = GroupLoad({"m-1": 10.0, "m-2": 0.0}, "m-1", peak=2.0, bound=1.8, moved_load=6.0)
-    moving = Leadership(members=2, moved=2, moves_needed=2, imbalance=2, load=withheld)
-    assigning = Leadership(members=2, moved=0, moves_needed=0, imbalance=0, load=group_load)
+    moving = Leadership(members=2, moved=2, min_moves=2, imbalance=2, load=withheld)
+    assigning = Leadership(members=2, moved=0, min_moves=0, imbalance=0, load=group_load)
     merger = RoundMerger(6.0)
     merger.add(replace(first, leadership=moving), now=50.0)
 
     (told,) = merger.add(replace(second, leadership=assigning), now=51.0)
 
     assert told.leadership == replace(
-        assigning, moved=2, moves_needed=2, load=replace(group_load, moved_load=10)
+        assigning, moved=2, min_moves=2, load=replace(group_load, moved_load=10)
     )
 
 

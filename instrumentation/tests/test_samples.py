@@ -95,13 +95,13 @@ def test_the_leaders_statistics_are_counted_and_shown(
     new_consumer: NewConsumer,
     new_rebalance: Callable[..., Rebalance],
 ) -> None:
-    led = new_rebalance(leadership=Leadership(members=5, moved=7, moves_needed=4, imbalance=2))
+    led = new_rebalance(leadership=Leadership(members=5, moved=7, min_moves=4, imbalance=2))
     consumer = new_consumer()
     listener = instrument(consumer, registry)
     listener.rebalanced(led)
     listener.rebalanced(led)
     assert value("groupwright_leader_moves_total") == 14
-    assert value("groupwright_leader_moves_needed_total") == 8
+    assert value("groupwright_leader_min_moves_total") == 8
     assert (value("groupwright_leader_imbalance"), value("groupwright_leader_members")) == (2, 5)
 
     listener.rebalanced(new_rebalance())  # another leads now
@@ -120,7 +120,7 @@ def test_the_load_is_that_of_the_last_check_or_rebalance(
     def ratios() -> tuple[float | None, float | None]:
         return value("groupwright_leader_load_peak_ratio"), value("groupwright_leader_load_bound_ratio")
 
-    leadership = Leadership(members=2, moved=1, moves_needed=0, imbalance=1, load=group_load)
+    leadership = Leadership(members=2, moved=1, min_moves=0, imbalance=1, load=group_load)
     consumer = new_consumer()
     listener = instrument(consumer, registry)
     assert ratios() == (None, None)
@@ -134,7 +134,7 @@ def test_the_load_is_that_of_the_last_check_or_rebalance(
     listener.rebalanced(new_rebalance(leadership=leadership, ended_at=1003.0))
     assert ratios() == (1.25, 1.125)
 
-    without_weights = Leadership(members=2, moved=1, moves_needed=0, imbalance=1)
+    without_weights = Leadership(members=2, moved=1, min_moves=0, imbalance=1)
     listener.rebalanced(new_rebalance(leadership=without_weights, ended_at=1004.0))
     assert ratios() == (None, None)
     listener.rebalanced(new_rebalance(ended_at=1005.0))  # another leads now

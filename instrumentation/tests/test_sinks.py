@@ -75,14 +75,14 @@ def test_an_event_says_what_happened(event: RebalanceEvent) -> None:
 def test_the_event_of_a_leader_by_weight_has_the_loads_of_the_members(
     new_rebalance: NewRebalance, group_load: GroupLoad
 ) -> None:
-    leadership = Leadership(members=2, moved=1, moves_needed=0, imbalance=1, load=group_load)
+    leadership = Leadership(members=2, moved=1, min_moves=0, imbalance=1, load=group_load)
 
     told = json.loads(make_event("billing", "c-1", new_rebalance(leadership=leadership)).to_json())
 
     assert told["leader"] == {
         "members": 2,
         "moved": 1,
-        "moves_needed": 0,
+        "min_moves": 0,
         "imbalance": 1,
         "load": {
             "loads": {"m-1": 10, "m-2": 6},

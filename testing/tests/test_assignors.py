@@ -273,7 +273,7 @@ def test_what_cannot_be_an_assignor_is_refused_at_once() -> None:
 
 
 def test_an_assignor_may_leave_partitions_out_if_that_is_said() -> None:
-    assert check(Forgets(), may_leave_out=True).groups == 300
+    assert check(Forgets(), allow_unassigned=True).groups == 300
 
 
 def test_a_slower_convergence_may_be_allowed() -> None:

@@ -252,7 +252,7 @@ def details(run: "ScenarioRun") -> Details:
     other.join(topic)
     run.until(lambda: other.owned == 2, member, other)
     run.until(lambda: member.rebalances() == 2, member, other)
-    names = ("leader_members", "leader_imbalance", "leader_moves_total", "leader_moves_needed_total")
+    names = ("leader_members", "leader_imbalance", "leader_moves_total", "leader_min_moves_total")
     return Details(**alone, leader=[member.value(name) for name in names])
 
 

@@ -126,7 +126,7 @@ def of_all_kinds(tables: Tables) -> None:
     found = {(row.group_id, row.trigger): row for row in tables.read(schemas.REBALANCES).collect()}
     for group in ("classic", "consumer"):
         assert found[group, "first"].members_after == 1
-        assert (found[group, "join"].moved, found[group, "join"].fewest_moves) == (2, 2)
+        assert (found[group, "join"].moved, found[group, "join"].min_moves) == (2, 2)
         assert found[group, "join"].imbalance_after == 0
         assert found[group, "leave"].left
     assert found["consumer", "join"].duration_seconds > 0

@@ -17,14 +17,14 @@ def rebalance(group: str, generation: int, trigger: str, **known: Any) -> dict[s
 
 
 def test_totals_count_no_handover_and_say_what_is_unknown(frames: Any) -> None:
-    timed = {"started": START, "duration_seconds": 2.0, "moved": 3, "fewest_moves": 3}
+    timed = {"started": START, "duration_seconds": 2.0, "moved": 3, "min_moves": 3}
     tables = frames(
         {
             "rebalances": [
                 rebalance("billing", 1, "first", **timed),
                 rebalance("billing", 2, "join", **timed),
                 rebalance("billing", 3, "handover", **timed),
-                rebalance("billing", 4, "leave", moved=1, fewest_moves=1),
+                rebalance("billing", 4, "leave", moved=1, min_moves=1),
                 rebalance("shipping", 1, "first"),
             ],
             "churn": [],

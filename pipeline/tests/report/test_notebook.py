@@ -35,7 +35,7 @@ def test_the_notebook_shows_what_is_in_the_tables(
     by_group, by_trigger, moves, _chart, hours, flapping = (_rows(each) for each in shown)
     for group in ("payments.settlement", "search-indexer", "audit"):
         of_group = [row for row in rebalances if row["group_id"] == group]
-        moved, fewest = (sum(row[column] for row in of_group) for column in ("moved", "fewest_moves"))
+        moved, fewest = (sum(row[column] for row in of_group) for column in ("moved", "min_moves"))
         of_hours = [row for row in month["churn"] if row["group_id"] == group and "member_id" not in row]
         assert by_group[group][:2] == [f"{len(of_group)}"] * 2
         assert by_trigger[group][-1] == f"{len(of_group)}"

@@ -181,7 +181,7 @@ def test_what_is_unknown_is_never_zero(frames: Any, month: Any, tmp_path: Path) 
 
 
 def test_totals_say_for_how_many_rebalances_they_are_known(frames: Any, month: Any, tmp_path: Path) -> None:
-    unknown = {"moved": None, "fewest_moves": None, "messages_reprocessed": None}
+    unknown = {"moved": None, "min_moves": None, "messages_reprocessed": None}
     rows = [{**row, **(unknown if row["group_id"] == "audit" else {})} for row in month["rebalances"]]
     page = write_report(frames({"rebalances": rows}), tmp_path / "partly.html", made_at=MADE_AT).read_text()
     assert "in the 46 rebalances with known moves" in Seen(page).text["summary"]
@@ -333,7 +333,7 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
         **month["rebalances"][0],
         "completed": started + timedelta(seconds=4),
         "moved": 3,
-        "fewest_moves": 3,
+        "min_moves": 3,
         "duration_seconds": 4.0,
         "trigger": "join",
     }
@@ -343,7 +343,7 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
         "started": started + timedelta(seconds=5),
         "completed": started + timedelta(seconds=9),
         "moved": 0,
-        "fewest_moves": 0,
+        "min_moves": 0,
         "trigger": "handover",
     }
     event = {

@@ -26,7 +26,7 @@ def test_a_member_that_joins_takes_its_share_and_no_more() -> None:
         generation(1, a={"orders": (0, 1, 2, 3)}), generation(2, a={"orders": (0, 1)}, b={"orders": (2, 3)})
     )
     assert (change.trigger, change.joined, change.left) == ("join", ("b",), ())
-    assert (change.moved, change.fewest_moves) == (2, 2)
+    assert (change.moved, change.min_moves) == (2, 2)
     assert (change.partitions, change.imbalance_before, change.imbalance_after) == (4, 0, 0)
 
 
@@ -35,7 +35,7 @@ def test_an_assignor_that_shuffles_moves_more_than_it_needs_to() -> None:
         generation(1, a={"orders": (0, 1, 2, 3)}, b={"orders": (4, 5)}),
         generation(2, a={"orders": (3, 4, 5)}, b={"orders": (0, 1, 2)}),
     )
-    assert (change.moved, change.fewest_moves) == (5, 1)
+    assert (change.moved, change.min_moves) == (5, 1)
     assert (change.imbalance_before, change.imbalance_after) == (2, 0)
 
 
@@ -43,7 +43,7 @@ def test_partitions_of_a_member_that_left_are_no_moves() -> None:
     change = last(
         generation(1, a={"orders": (0, 1)}, b={"orders": (2, 3)}), generation(2, a={"orders": (0, 1, 2, 3)})
     )
-    assert (change.trigger, change.left, change.moved, change.fewest_moves) == ("leave", ("b",), 0, 0)
+    assert (change.trigger, change.left, change.moved, change.min_moves) == ("leave", ("b",), 0, 0)
 
 
 def test_the_second_round_of_a_cooperative_rebalance_is_a_handover() -> None:
@@ -79,7 +79,7 @@ def test_a_group_that_is_empty_has_no_moves_and_begins_again() -> None:
         changes((generation(1, a={"orders": (0, 1)}), generation(2), generation(3, b={"orders": (0, 1)})))
     )
     assert [change.trigger for change in found] == ["first", "leave", "first"]
-    assert [(change.moved, change.fewest_moves) for change in found] == [(0, 0)] * 3
+    assert [(change.moved, change.min_moves) for change in found] == [(0, 0)] * 3
 
 
 def test_a_partition_that_two_members_were_given_is_an_error_of_that_rebalance() -> None:

@@ -216,7 +216,7 @@ def test_generations_are_joined_to_events_and_to_commits_that_went_back(spark: S
         3.0,
         2,
     )
-    assert (sixth.moved, sixth.fewest_moves, sixth.error) == (2, 2, "fenced")
+    assert (sixth.moved, sixth.min_moves, sixth.error) == (2, 2, "fenced")
     assert [row.messages_reprocessed for row in (fourth, fifth, sixth)] == [0, 40, 5]
 
 
@@ -269,7 +269,7 @@ def test_churn_names_storms_and_the_member_that_flaps(spark: SparkSession) -> No
     """b comes and goes three times within five minutes; each time it has another member id."""
     changes = [
         {"group_id": "billing", "completed": at(60 * number), "generation": number, "moved": 2,
-         "fewest_moves": 1, "duration_seconds": 0.5, "joined": [f"b_{number}"] if number % 2 == 0 else [],
+         "min_moves": 1, "duration_seconds": 0.5, "joined": [f"b_{number}"] if number % 2 == 0 else [],
          "left": [f"b_{number - 1}"] if number % 2 else []}
         for number in range(6)
     ]  # fmt: skip
@@ -295,7 +295,7 @@ def test_churn_names_storms_and_the_member_that_flaps(spark: SparkSession) -> No
     assert found.schema.simpleString() == schemas.CHURN.schema.simpleString()
     rows = {row.member_id: row for row in found.collect()}
     whole = rows[None]
-    assert (whole.rebalances, whole.moved, whole.fewest_moves, whole.seconds_not_consuming) == (6, 12, 6, 3.0)
+    assert (whole.rebalances, whole.moved, whole.min_moves, whole.seconds_not_consuming) == (6, 12, 6, 3.0)
     assert (whole.storm, whole.flapping) == (True, True)
     assert (rows["a_0"].rebalances, rows["a_0"].seconds_not_consuming, rows["a_0"].flapping) == (
         0,

@@ -34,7 +34,7 @@ def test_handovers_belong_to_their_rebalance_in_the_record_as_in_the_simulation(
     past: Any, column: Any
 ) -> None:
     played = two_joins(past).play("cooperative-sticky", "range", "sticky")
-    for name in ("generation", "rounds", "moved", "fewest_moves", "imbalance", "stopped"):
+    for name in ("generation", "rounds", "moved", "min_moves", "imbalance", "stopped"):
         assert column(played["actual"], name) == column(played["cooperative-sticky"], name)
     assert column(played["actual"], "generation") == [1, 2, 4]
     assert column(played["actual"], "rounds") == [1, 2, 2]
@@ -104,7 +104,7 @@ def test_a_recorded_group_of_cooperative_sticky_costs_what_simulate_says(
             shares = {id_: {"t": list(own.get("t", ()))} for id_, own in rebalance.assignment.items()}
             past.generation(number, shares, protocol="cooperative-sticky")
     rows = past.play("cooperative-sticky")
-    expected = [(len(e.rebalances), _size(e.moved), _size(e.paused) + _orphaned(e)) for e in played]
+    expected = [(len(e.rebalances), _size(e.moved), _size(e.revoked) + _orphaned(e)) for e in played]
     for assignor in ("actual", "cooperative-sticky"):
         found = [(row["rounds"], row["moved"], row["stopped"]) for row in rows[assignor]]
         assert found == expected

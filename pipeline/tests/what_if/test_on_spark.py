@@ -218,7 +218,7 @@ def test_racks_come_from_a_table_of_topics(spark: SparkSession, tables: tuple[Da
     played = run_what_if(generations, placed, ["sticky"], topics=topics, tasks=1)
     last = played.where("group_id = 'billing' and generation = 2 and assignor = 'sticky'").first()
     assert last is not None
-    assert last.far == 0
+    assert last.rack_mismatches == 0
 
 
 def test_it_says_at_once_which_assignor_it_lacks(tables: tuple[DataFrame, DataFrame]) -> None:

@@ -74,7 +74,7 @@ class SimulatedEvent:
         return partitions_of_keys(topics, np.intersect1d(keys_lost, PartitionColumns.of(gained).keys(topics)))
 
     @property
-    def paused(self) -> PartitionsByTopic:
+    def revoked(self) -> PartitionsByTopic:
         """Partitions that a member revoked, before or after one of the rebalances.
 
         Members of an eager assignor revoke all partitions before they join. A partition whose owner has left

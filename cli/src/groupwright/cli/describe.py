@@ -59,7 +59,7 @@ def describe(
     timeout: Timeout = 10.0,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Describe a group: what is odd first, then its coordinator, its members, and the lag of each partition.
+    """Describe a group: its findings first, then its coordinator, its members, and the lag of each partition.
 
     Brokers return subscriptions and assignments of classic groups only while they are stable. CSV has the
     partitions alone.
@@ -69,8 +69,8 @@ def describe(
     - groupwright describe billing --output json
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
+    from groupwright.cli._cluster.findings import findings  # noqa: PLC0415 - as above
     from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above
-    from groupwright.cli._cluster.oddities import oddities  # noqa: PLC0415 - as above
 
     with (
         errors_reported("describe"),
@@ -83,15 +83,15 @@ def describe(
             {topic for member in described.members for topic in member.topics}
             | {each.topic for each in lag.partitions}
         )
-        odd = oddities(lag, topics)
+        found = findings(lag, topics)
         partitions = None if offsets_topic is None else offsets_topic.partitions
         match output:
             case OutputFormat.JSON:
-                print_json(document(lag, odd, partitions))
+                print_json(document(lag, found, partitions))
             case OutputFormat.CSV:
                 print_rows(partition_rows(lag), PARTITION_COLUMNS, output)
             case OutputFormat.TABLE:
-                _print(lag, odd, partitions)
+                _print(lag, found, partitions)
 
 
 def partition_rows(lag: "GroupLag") -> list[dict[str, Any]]:
@@ -110,7 +110,7 @@ def partition_rows(lag: "GroupLag") -> list[dict[str, Any]]:
     ]
 
 
-def document(lag: "GroupLag", odd: Sequence[str], offsets_partitions: int | None) -> dict[str, Any]:
+def document(lag: "GroupLag", found: Sequence[str], offsets_partitions: int | None) -> dict[str, Any]:
     """Return the group as a document; see `describe.schema.json`."""
     group = lag.group
     return {
@@ -120,7 +120,7 @@ def document(lag: "GroupLag", odd: Sequence[str], offsets_partitions: int | None
         "protocol_type": group.protocol_type,
         "assignor": group.assignor or None,
         "epoch": group.epoch,
-        "odd": list(odd),
+        "findings": list(found),
         "coordinator": {
             "broker": group.coordinator.id,
             "host": group.coordinator.host,
@@ -195,11 +195,11 @@ def _subscription(member: "GroupMember") -> str:
     return ", ".join([*member.topics, *([member.topic_regex] if member.topic_regex else [])])
 
 
-def _print(lag: "GroupLag", odd: Sequence[str], offsets_partitions: int | None) -> None:
+def _print(lag: "GroupLag", found: Sequence[str], offsets_partitions: int | None) -> None:
     group, out = lag.group, console()
-    for sentence in odd:
+    for sentence in found:
         out.print(fill(sentence, out.width, initial_indent="! ", subsequent_indent="  "), style="yellow")
-    if odd:
+    if found:
         out.print()
     partition = _offsets_partition(group.id, offsets_partitions)
     place = "" if partition is None else f", by {OFFSETS_TOPIC}-{partition}"

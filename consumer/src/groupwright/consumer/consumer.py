@@ -159,7 +159,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Raises:
             TypeError: `topics` is not a list of strings, or a callback is not callable.
             ConsumerError: There is no topic, a name is empty or given twice, or a regular expression is
-                invalid (``_INVALID_ARG``); another consumer has taken this one's ``group.instance.id``
+                invalid (``_INVALID_ARG``); another consumer has taken this consumer's ``group.instance.id``
                 (``_FATAL``).
         """
         check_topics(topics)

@@ -72,7 +72,7 @@ class Leadership:
     """Members of the group."""
     moved: int
     """Partitions taken from a member that owned them and could have kept them."""
-    moves_needed: int
+    min_moves: int
     """The fewest such moves that an optimally balanced assignment requires."""
     imbalance: int
     """Excess imbalance: (max - min partitions per member) minus the smallest difference achievable.
@@ -93,7 +93,7 @@ class Leadership:
         return replace(
             second,
             moved=self.moved + second.moved,
-            moves_needed=self.moves_needed + second.moves_needed,
+            min_moves=self.min_moves + second.min_moves,
             load=load,
         )
 

@@ -33,7 +33,7 @@ class MembershipSnapshot:
     in the normal course (MEMBER_ID_REQUIRED for a new member, REBALANCE_IN_PROGRESS for a heartbeat) are not
     counted."""
     fenced: int = 0
-    """Times that another consumer took over this one's ``group.instance.id``."""
+    """Times that another consumer took over this consumer's ``group.instance.id``."""
     max_poll_exceeded: int = 0
     """Times that the application did not poll for ``max.poll.interval.ms``."""
     poll_seconds: float | None = None

@@ -36,8 +36,8 @@ from groupwright.instrumentation._metrics.catalogue import (
     CONSUMER_INFO,
     ERRORS,
     EVENTS,
+    LEADER_MIN_MOVES,
     LEADER_MOVES,
-    LEADER_MOVES_NEEDED,
     LOAD_CHECK_MOVES,
     LOAD_CHECKS,
     PARTITIONS_ASSIGNED,
@@ -273,7 +273,7 @@ class Instrumentation(RebalanceListener):
             self._families.observe(PHASE_DURATION, client, seconds, protocol=protocol, phase=phase)
         if ended.leadership is not None:
             self._families.add(LEADER_MOVES, self.client_labels, ended.leadership.moved)
-            self._families.add(LEADER_MOVES_NEEDED, self.client_labels, ended.leadership.moves_needed)
+            self._families.add(LEADER_MIN_MOVES, self.client_labels, ended.leadership.min_moves)
             if ended.leadership.load is not None:
                 self._start_load_counters()
         self.state = replace(

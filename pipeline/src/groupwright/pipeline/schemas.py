@@ -169,7 +169,7 @@ CLIENT_EVENTS = base_table(
     column("partitions_after", MapType(STRING, ArrayType(INT)), "The partitions owned afterwards, by topic."),
     column(
         "leader",
-        struct(members=INT, moved=INT, moves_needed=INT, imbalance=INT),
+        struct(members=INT, moved=INT, min_moves=INT, imbalance=INT),
         "Statistics of the assignment; null unless the member is the group leader.",
     ),
     column("error", STRING, "The error, if the rebalance failed."),
@@ -247,7 +247,7 @@ REBALANCES = _derived(
         "Partitions taken from a member that could have kept them: it is still in the group and still "
         "subscribes to the topic.",
     ),
-    column("fewest_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
+    column("min_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
     column(
         "imbalance_before", INT, "Maximum minus minimum partitions per member, in the previous generation."
     ),
@@ -326,7 +326,7 @@ CHURN = _derived(
     column("client_id", STRING, "Its `client.id`."),
     column("rebalances", INT, "Number of rebalances; for a member, those in which it joined or left."),
     column("moved", INT, "Partitions moved in these rebalances."),
-    column("fewest_moves", INT, "The minimum of moves needed."),
+    column("min_moves", INT, "The minimum of moves needed."),
     column(
         "seconds_not_consuming",
         DOUBLE,

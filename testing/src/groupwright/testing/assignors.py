@@ -102,7 +102,7 @@ def check(
     groups: Iterable[Group] | None = None,
     *,
     seed: int = 0,
-    may_leave_out: bool = False,
+    allow_unassigned: bool = False,
     rounds: int = 2,
     large: Group | None = None,
 ) -> Report:
@@ -128,7 +128,7 @@ def check(
         assignor: The assignor.
         groups: The groups, small ones first; by default `random_groups(seed)`.
         seed: The seed of the random groups.
-        may_leave_out: Whether it may leave partitions unassigned.
+        allow_unassigned: Whether it may leave partitions unassigned.
         rounds: How many rebalances a cooperative assignor may take to converge.
         large: A group to measure the time with; by default `large_group()`, unless `groups` are given.
 
@@ -138,7 +138,7 @@ def check(
     """
     check_assignor(assignor)
     outcomes = [
-        Trial(assignor, group, number, may_leave_out=may_leave_out).run(rounds)
+        Trial(assignor, group, number, allow_unassigned=allow_unassigned).run(rounds)
         for number, group in enumerate(random_groups(seed) if groups is None else groups)
     ]
     if large is None and groups is None:

@@ -25,8 +25,8 @@ COLUMNS = (
     Column("peak_over_average", "PEAK", is_number=True),
     Column("peak_over_bound", "LOAD", is_number=True),
     Column("moved", "MOVED", is_number=True),
-    Column("min_moved", "FEWEST", is_number=True),
-    Column("paused", "PAUSED", is_number=True),
+    Column("min_moves", "FEWEST", is_number=True),
+    Column("revoked", "REVOKED", is_number=True),
     Column("rack_mismatches", "RACKS", is_number=True),
     Column("min_rack_mismatches", "LEAST RACKS", is_number=True),
     Column("spread", "SPREAD", is_number=True),
@@ -41,8 +41,8 @@ _SHOWN = (
     Column("imbalance", "IMBALANCE", is_number=True),
     Column("load", "LOAD", is_number=True),
     Column("moved", "MOVED", is_number=True),
-    Column("min_moved", "FEWEST", is_number=True),
-    Column("paused", "PAUSED", is_number=True),
+    Column("min_moves", "FEWEST", is_number=True),
+    Column("revoked", "REVOKED", is_number=True),
     Column("rack_mismatches", "RACKS", is_number=True),
     Column("spread", "SPREAD", is_number=True),
     Column("rebalances", "ROUNDS", is_number=True),
@@ -79,8 +79,8 @@ def _numbers(step: SimulatedStep) -> dict[str, Any]:
         "peak_over_average": None if load is None else round(load.peak_over_average, 4),
         "peak_over_bound": None if load is None else round(load.peak_over_bound, 4),
         "moved": quality.moves,
-        "min_moved": quality.min_moves,
-        "paused": step.paused,
+        "min_moves": quality.min_moves,
+        "revoked": step.revoked,
         "rack_mismatches": quality.rack_mismatches,
         "min_rack_mismatches": quality.min_rack_mismatches,
         "spread": quality.max_spread,
@@ -89,7 +89,7 @@ def _numbers(step: SimulatedStep) -> dict[str, Any]:
     }
 
 
-_SUMS = ("moved", "min_moved", "paused", "rebalances")
+_SUMS = ("moved", "min_moves", "revoked", "rebalances")
 
 
 def total(steps: Sequence[SimulatedStep]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class SimulatedStep:
         label: The event, in words.
         quality: The quality of the assignment, and its moves beside the fewest.
         load: The members' loads; None if no weight is known.
-        paused: Partitions that a member revoked.
+        revoked: Partitions that a member revoked.
         rebalances: Rebalances until the group settled.
         assigned: By member id, the assigned partitions.
     """
@@ -40,7 +40,7 @@ class SimulatedStep:
     label: str
     quality: AssignmentQuality
     load: LoadReport | None
-    paused: int
+    revoked: int
     rebalances: int
     assigned: Mapping[str, Partitions]
 
@@ -131,7 +131,7 @@ def _step(label: str, event: SimulatedEvent, capacities: Mapping[str, float]) ->
         label,
         evaluate(event.before, event.assignment),
         _load(event.before, event.assignment, capacities),
-        event.paused.count,
+        event.revoked.count,
         len(event.rebalances),
         assigned,
     )
@@ -140,7 +140,7 @@ def _step(label: str, event: SimulatedEvent, capacities: Mapping[str, float]) ->
 def _unchanged(label: str, last: SimulatedEvent, capacities: Mapping[str, float]) -> SimulatedStep:
     """Return the step of an event after which everything is as before, without a rebalance."""
     unchanged = SimulatedEvent(last.group, last.rebalances, last.group)
-    return replace(_step(label, unchanged, capacities), paused=0, rebalances=0)
+    return replace(_step(label, unchanged, capacities), revoked=0, rebalances=0)
 
 
 def _load(group: Group, assignment: Assignment, capacities: Mapping[str, float]) -> LoadReport | None:

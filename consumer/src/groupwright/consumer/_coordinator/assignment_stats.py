@@ -35,7 +35,7 @@ def evaluate_assignment(
     return Leadership(
         members=len(group.members),
         moved=quality.moves,
-        moves_needed=quality.min_moves,
+        min_moves=quality.min_moves,
         imbalance=max(0, quality.imbalance - quality.min_imbalance),
         load=_load(group, assignment, before),
     )

@@ -35,7 +35,7 @@ _HINTS = {
     ),
 }
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-_FENCED = "another consumer has joined with this one's group.instance.id; give every consumer its own"
+_FENCED = "another consumer has joined with this consumer's group.instance.id; give every consumer its own"
 
 
 async def explain(refusal: ReportError, protocols: Iterable[str], network: Network) -> Failed | Reported:

@@ -47,7 +47,7 @@ from groupwright.core import MembershipSnapshot
 
 _STOP_TIMEOUT = 2.0
 """Seconds to wait for the end of the network thread."""
-_FATAL = "Local: Fatal error: another consumer has taken this one's group.instance.id; close this one"
+_FATAL = "Local: Fatal error: another consumer has taken this consumer's group.instance.id; close it"
 _CONNECT_SECONDS = 5.0
 """Seconds that librdkafka needs to connect, without its backoff."""
 

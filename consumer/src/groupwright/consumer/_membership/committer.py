@@ -122,7 +122,7 @@ class Committer:
         """Commit as `Consumer.commit` says."""
         partitions, wanted, (code, detail) = self._to_commit(handle, message, offsets)
         if self._membership.fenced:
-            code, detail = _FATAL, "another member has taken this one's group.instance.id"
+            code, detail = _FATAL, "another member has taken this member's group.instance.id"
             partitions, wanted = [], {}
         timeout = self._config.network.request_timeout
         if asynchronous and wanted:

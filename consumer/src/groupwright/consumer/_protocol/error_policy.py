@@ -36,7 +36,7 @@ class ErrorAction(Enum):
     NEW_MEMBER = auto()
     """As `NEW_GENERATION`, with a new member id: the coordinator does not know this one."""
     FENCED = auto()
-    """Another member has taken this one's ``group.instance.id``; never join again."""
+    """Another member has taken this member's ``group.instance.id``; never join again."""
     FATAL = auto()
     """Report the error to the application: trying again unchanged will not help."""
 

@@ -121,7 +121,7 @@ class Membership:
 
     @property
     def fenced(self) -> int:
-        """Number of times that another member took this one's ``group.instance.id``."""
+        """Number of times that another member took this member's ``group.instance.id``."""
         return self.facts.fenced
 
     @property

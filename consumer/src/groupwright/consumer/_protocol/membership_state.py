@@ -94,7 +94,7 @@ class MembershipState:
             has called `assign` since the member left. The member then commits without a generation.
         operation: Whether `close` leaves the group (KIP-1092).
         leave_at: When a member that leaves abandons the round under way.
-        fenced: Number of times that another member took this one's ``group.instance.id``. A fenced member
+        fenced: Number of times that another member took this member's ``group.instance.id``. A fenced member
             never joins again.
         max_poll_exceeded: Number of times that the application exceeded ``max.poll.interval.ms``.
         refused_lookup: The error code of the last FindCoordinator, if a retry will not help; otherwise None.

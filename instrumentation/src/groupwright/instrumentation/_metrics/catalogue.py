@@ -111,8 +111,8 @@ LEADER_MOVES = Spec(
     _CONSUMER,
     own_membership=True,
 )
-LEADER_MOVES_NEEDED = Spec(
-    "groupwright_leader_moves_needed_total",
+LEADER_MIN_MOVES = Spec(
+    "groupwright_leader_min_moves_total",
     MetricType.COUNTER,
     "The fewest moves with which the leader's assignments could have been as balanced as possible.",
     _CONSUMER,
@@ -379,7 +379,7 @@ CATALOGUE = (
     GENERATION,
     LAST_POLL_AGE,
     LEADER_MOVES,
-    LEADER_MOVES_NEEDED,
+    LEADER_MIN_MOVES,
     LEADER_IMBALANCE,
     LEADER_MEMBERS,
     LEADER_LOAD_PEAK,

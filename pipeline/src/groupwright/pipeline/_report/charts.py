@@ -272,7 +272,7 @@ def draw_alternatives(alternatives: Sequence[Alternative]) -> Drawing:
             if bar:
                 drawing.rects.append(Rect(left, top, bar, step - 16, css_class, f"{title}: {label}"))
             if bar and name == "moved":
-                needed = min(one.numbers["fewest_moves"] or 0, value or 0)
+                needed = min(one.numbers["min_moves"] or 0, value or 0)
                 drawing.rects.append(
                     Rect(
                         left, top, width * needed / most, step - 16, "needed", f"{needed:,.0f} of them needed"

@@ -78,7 +78,7 @@ def _rebalance(row: Any, known: "_Members", reported: "_Reported") -> Rebalance:
         row["trigger"] or "unknown",
         row["duration_seconds"],
         row["moved"],
-        row["fewest_moves"],
+        row["min_moves"],
         row["handovers"],
         row["messages_reprocessed"] or 0,
         joined,

@@ -266,7 +266,7 @@ class Alternative:
         imbalance_max: The largest imbalance.
         peak_load: Mean over time of the largest load of a member over the mean load.
         topic_spread: Mean of the column `topic_spread`.
-        far: Mean of the column `far`: partitions whose owner is in a rack without a replica.
+        rack_mismatches: Mean of the column `rack_mismatches`.
         error: An error, if the assignor failed.
     """
 
@@ -277,7 +277,7 @@ class Alternative:
     imbalance_max: int | None
     peak_load: float | None
     topic_spread: float | None
-    far: float | None
+    rack_mismatches: float | None
     error: str | None
 
 

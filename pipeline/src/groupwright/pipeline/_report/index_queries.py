@@ -15,12 +15,12 @@ from groupwright.pipeline._report.facts import GroupEnd, IndexRow, Limits
 
 def sums() -> list[Column]:
     """Return totals over the rebalances for which each is known; null if it is known for none."""
-    is_counted = F.col("moved").isNotNull() & F.col("fewest_moves").isNotNull()
+    is_counted = F.col("moved").isNotNull() & F.col("min_moves").isNotNull()
     return [
         F.count("*").alias("rebalances"),
         F.sum("handovers").alias("handovers"),
         F.sum(F.when(is_counted, F.col("moved"))).alias("moved"),
-        F.sum(F.when(is_counted, F.col("fewest_moves"))).alias("fewest"),
+        F.sum(F.when(is_counted, F.col("min_moves"))).alias("fewest"),
         F.count_if(is_counted).alias("counted"),
         F.sum("duration_seconds").alias("seconds"),
         F.max("duration_seconds").alias("longest"),

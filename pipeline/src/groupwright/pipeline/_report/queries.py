@@ -38,7 +38,7 @@ _NUMBERS = (
     "partition_seconds_actual",
     "moved",
     "moved_actual",
-    "fewest_moves",
+    "min_moves",
     "rounds",
     "errors",
 )
@@ -188,7 +188,10 @@ def _alternatives(what_if: DataFrame | None) -> list[Alternative]:
         what_if.groupBy("assignor")
         .agg(
             *(total(name) for name in _NUMBERS),
-            *(mean(name) for name in ("imbalance_mean", "topic_spread_mean", "far_mean", "peak_load_mean")),
+            *(
+                mean(name)
+                for name in ("imbalance_mean", "topic_spread_mean", "rack_mismatches_mean", "peak_load_mean")
+            ),
             F.max("imbalance_max").alias("imbalance_max"),
             F.min("error").alias("error"),
         )
@@ -203,7 +206,7 @@ def _alternatives(what_if: DataFrame | None) -> list[Alternative]:
             row["imbalance_max"],
             row["peak_load_mean"],
             row["topic_spread_mean"],
-            row["far_mean"],
+            row["rack_mismatches_mean"],
             row["error"],
         )
         for row in rows

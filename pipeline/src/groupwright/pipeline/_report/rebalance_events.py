@@ -40,7 +40,7 @@ def rebalance_events(rebalances: DataFrame) -> DataFrame:
         name: F.min_by(name, F.struct("completed", "generation"))
         for name in ("group_type", "protocol", "trigger", "generation", "joined", "left")
     }
-    sums = ("moved", "fewest_moves", "messages_reprocessed")
+    sums = ("moved", "min_moves", "messages_reprocessed")
     started = F.unix_micros("started")
     ended = started + (F.col("duration_seconds") * 1e6).cast("long")
     events = numbered.groupBy("group_id", "event").agg(

@@ -61,7 +61,7 @@ def _of_groups(timed: DataFrame) -> DataFrame:
         .agg(
             F.count("*").alias("rebalances"),
             F.sum("moved").alias("moved"),
-            F.sum("fewest_moves").alias("fewest_moves"),
+            F.sum("min_moves").alias("min_moves"),
             F.sum("duration_seconds").alias("seconds_not_consuming"),
             F.max("storm").alias("storm"),
         )
@@ -83,14 +83,14 @@ def _of_members(timed: DataFrame, events: DataFrame, members: DataFrame) -> Data
         .agg(
             F.count("*").alias("rebalances"),
             F.sum("moved").alias("moved"),
-            F.sum("fewest_moves").alias("fewest_moves"),
+            F.sum("min_moves").alias("min_moves"),
         )
     )
     of_client = Window.partitionBy(*_HOUR, "client_id")
     return (
         joined_or_left.join(durations, [*_HOUR, "member_id"], "full")
         .join(clients, ["group_id", "member_id"], "left")
-        .fillna(0, ["rebalances", "moved", "fewest_moves"])
+        .fillna(0, ["rebalances", "moved", "min_moves"])
         .withColumn(
             "flapping", F.col("client_id").isNotNull() & (F.sum("rebalances").over(of_client) >= FLAPS)
         )

@@ -71,7 +71,7 @@ class Change:
     left: tuple[str, ...]
     partitions: int
     moved: int | None
-    fewest_moves: int | None
+    min_moves: int | None
     imbalance_before: int | None
     imbalance_after: int
     error: str | None = None
@@ -109,7 +109,7 @@ def change(before: Generation | None, after: Generation, partition_counts: Mappi
         left=left,
         partitions=sum(member.size for member in after.members.values()),
         moved=moved,
-        fewest_moves=fewest,
+        min_moves=fewest,
         imbalance_before=None if before is None else imbalance(before),
         imbalance_after=imbalance(after),
         error=error,

@@ -321,7 +321,7 @@ def _row(group_id: str, group_type: str, change: Change, events: "_MemberEvents"
         "left": list(change.left),
         "partitions": change.partitions,
         "moved": change.moved,
-        "fewest_moves": change.fewest_moves,
+        "min_moves": change.min_moves,
         "imbalance_before": change.imbalance_before,
         "imbalance_after": change.imbalance_after,
         "messages_reprocessed": 0,

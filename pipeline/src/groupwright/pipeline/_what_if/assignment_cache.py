@@ -57,7 +57,7 @@ class AssignmentCache:
             lambda: sticky_owners(shape.group, shape.indexed, owned),
         )
 
-    def fewest_moves(self, shape: GroupShape, owned: Owners) -> int:
+    def min_moves(self, shape: GroupShape, owned: Owners) -> int:
         """Return the minimum number of moves to an optimally balanced assignment, as `sticky` makes them."""
         key = (shape, owned.tobytes())
         assignment = self._assignments.get((shape, "sticky", key[1]))

@@ -62,7 +62,7 @@ class CustomAssignor:
         }
         (simulated,) = simulate(self._group(recorded, owned), lambda member: instance_of[member.id])
         self.last_generation = simulated.group.members[0].generation
-        revoked = sum(map(len, simulated.paused.values()))
+        revoked = sum(map(len, simulated.revoked.values()))
         return self._owners(recorded, simulated.assignment), len(simulated.rebalances), revoked
 
     def _group(self, recorded: RecordedGeneration, owned: Owners) -> Group:

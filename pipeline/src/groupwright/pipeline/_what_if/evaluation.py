@@ -17,17 +17,17 @@ class QualityColumns(NamedTuple):
 
     Attributes:
         moved: Partitions taken from a member that could have kept them.
-        fewest_moves: The minimum of these moves for an optimally balanced assignment.
+        min_moves: The minimum of these moves for an optimally balanced assignment.
         imbalance: Maximum minus minimum partitions per member.
         topic_spread: Maximum minus minimum partitions of a topic per subscriber, averaged over topics.
-        far: Partitions whose owner is in a rack without a replica; None if racks are unknown.
+        rack_mismatches: Partitions whose owner is in a rack without a replica; None if racks are unknown.
     """
 
     moved: list[int]
-    fewest_moves: list[int]
+    min_moves: list[int]
     imbalance: list[int]
     topic_spread: list[float]
-    far: list[int | None]
+    rack_mismatches: list[int | None]
 
 
 def evaluate(cache: AssignmentCache, shape: GroupShape, owned: Owners, assigned: Owners) -> QualityColumns:
@@ -42,10 +42,12 @@ def evaluate(cache: AssignmentCache, shape: GroupShape, owned: Owners, assigned:
     rows = len(assigned)
     return QualityColumns(
         moved=((owned != UNASSIGNED) & (owned != assigned)).sum(axis=1).tolist(),
-        fewest_moves=_fewest_moves(cache, shape, owned),
+        min_moves=_min_moves(cache, shape, owned),
         imbalance=np.ptp(_loads(shape, assigned), axis=1).tolist(),
         topic_spread=_topic_spread(shape, assigned).tolist(),
-        far=[shape.rack_mismatches(row) for row in assigned] if shape.has_racks else [None] * rows,
+        rack_mismatches=[shape.rack_mismatches(row) for row in assigned]
+        if shape.has_racks
+        else [None] * rows,
     )
 
 
@@ -71,14 +73,14 @@ def _loads(shape: GroupShape, owners: Owners) -> _Numbers:
     return np.bincount(bins.ravel(), minlength=rows * width).reshape(rows, width)[:, 1:]
 
 
-def _fewest_moves(cache: AssignmentCache, shape: GroupShape, owned: Owners) -> list[int]:
+def _min_moves(cache: AssignmentCache, shape: GroupShape, owned: Owners) -> list[int]:
     if shape.is_uniform:
-        even: list[int] = _fewest_moves_to_even(shape, owned).tolist()
+        even: list[int] = _min_moves_to_even(shape, owned).tolist()
         return even
-    return [cache.fewest_moves(shape, row) for row in owned] if shape.partitions else [0] * len(owned)
+    return [cache.min_moves(shape, row) for row in owned] if shape.partitions else [0] * len(owned)
 
 
-def _fewest_moves_to_even(shape: GroupShape, owned: Owners) -> _Numbers:
+def _min_moves_to_even(shape: GroupShape, owned: Owners) -> _Numbers:
     """Return the partitions above even shares, by row. Members that own the most get the larger shares."""
     each, larger = divmod(shape.partitions, shape.members)
     shares = each + (np.arange(shape.members) < larger)

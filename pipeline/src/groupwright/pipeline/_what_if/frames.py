@@ -26,8 +26,8 @@ from groupwright.pipeline._what_if.tables import WHAT_IF, WHAT_IF_GENERATIONS
 _TASKS_PER_CORE = 8
 _RESULT_SCHEMA = (
     "group_id string, assignor string, generation int, time long, members int, partitions int, stopped int, "
-    "partition_seconds double, moved int, fewest_moves int, imbalance int, held_seconds double, "
-    "peak_load double, topic_spread double, far int, rounds int, seconds double, error string"
+    "partition_seconds double, moved int, min_moves int, imbalance int, held_seconds double, "
+    "peak_load double, topic_spread double, rack_mismatches int, rounds int, seconds double, error string"
 )
 _PACKED_SCHEMA = "group_id string, rows binary"
 _MEMBER_COLUMNS = ("member_id", "instance_id", "rack", "subscribed", "assigned")
@@ -147,12 +147,12 @@ def compare(what_if_generations: DataFrame) -> DataFrame:
         F.count("generation").alias("rebalances"),
         *(_complete_sum(name) for name in ("stopped", "partition_seconds")),
         F.sum("moved").alias("moved"),
-        F.sum("fewest_moves").alias("fewest_moves"),
+        F.sum("min_moves").alias("min_moves"),
         _mean_over_time("imbalance").alias("imbalance_mean"),
         F.max("imbalance").alias("imbalance_max"),
         _mean_over_time("peak_load").alias("peak_load_mean"),
         F.avg("topic_spread").alias("topic_spread_mean"),
-        F.avg("far").alias("far_mean"),
+        F.avg("rack_mismatches").alias("rack_mismatches_mean"),
         F.sum("rounds").alias("rounds"),
         F.sum("seconds").alias("seconds"),
         F.sum(failed.cast("long")).alias("errors"),

@@ -44,7 +44,7 @@ WHAT_IF_GENERATIONS = Table(
                 INT,
                 "Partitions taken from a member that could have kept them: it is still a subscriber.",
             ),
-            _column("fewest_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
+            _column("min_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
             _column("imbalance", INT, "Maximum minus minimum partitions per member."),
             _column("held_seconds", DOUBLE, "Time until the next generation; null for the last one."),
             _column(
@@ -58,7 +58,7 @@ WHAT_IF_GENERATIONS = Table(
                 "Maximum minus minimum partitions of a topic per subscriber, averaged over topics.",
             ),
             _column(
-                "far",
+                "rack_mismatches",
                 INT,
                 "Partitions whose owner is in a rack without a replica; null if racks are unknown.",
             ),
@@ -91,7 +91,7 @@ WHAT_IF = Table(
             ),
             _column("partition_seconds_actual", DOUBLE, "The same, as recorded."),
             _column("moved", LONG, "Partitions moved, in total."),
-            _column("fewest_moves", LONG, "The minimum of moves needed, in total."),
+            _column("min_moves", LONG, "The minimum of moves needed, in total."),
             _column("moved_actual", LONG, "Partitions that were actually moved."),
             _column(
                 "imbalance_mean",
@@ -102,9 +102,9 @@ WHAT_IF = Table(
             _column("peak_load_mean", DOUBLE, "The mean of `peak_load` over time; null if unknown."),
             _column("topic_spread_mean", DOUBLE, "The mean topic spread."),
             _column(
-                "far_mean",
+                "rack_mismatches_mean",
                 DOUBLE,
-                "The mean of `far`; null if racks are unknown.",
+                "The mean of `rack_mismatches`; null if racks are unknown.",
             ),
             _column(
                 "rounds",

@@ -72,19 +72,21 @@ class Outcome:
 class Trial:
     """A group and the assignors of its members."""
 
-    def __init__(self, assignor: Assignor, group: Group, number: int, *, may_leave_out: bool = False) -> None:
+    def __init__(
+        self, assignor: Assignor, group: Group, number: int, *, allow_unassigned: bool = False
+    ) -> None:
         """Prepare the trial.
 
         Args:
             assignor: The assignor, of which each member gets a copy.
             group: The group.
             number: The group's number, for messages.
-            may_leave_out: Whether partitions may have no owner.
+            allow_unassigned: Whether partitions may have no owner.
         """
         self._assignor = assignor
         self._group = group
         self._number = number
-        self._may_leave_out = may_leave_out
+        self._allow_unassigned = allow_unassigned
 
     def run(self, rounds: int) -> Outcome:
         """Run the trial.
@@ -106,14 +108,14 @@ class Trial:
             "when members, topics and subscriptions come in another order",
         )
         is_cooperative = RebalanceProtocol.COOPERATIVE in self._assignor.protocols
-        if is_cooperative and not self._may_leave_out:
+        if is_cooperative and not self._allow_unassigned:
             for rebalance in simulated.rebalances:
                 withheld = unassigned(rebalance.group, rebalance.assignment, unclaimed=True)
                 if withheld:
                     raise self.fault(f"withholds partitions that no member has: {withheld}")
         last = simulated.assignment
         left_out = unassigned(self._group, last)
-        if left_out and not self._may_leave_out:
+        if left_out and not self._allow_unassigned:
             raise self.fault(f"leaves partitions unassigned: {left_out}")
         rebalances = len(simulated.rebalances) if is_cooperative else 0
         return Outcome(first, last, evaluate(self._group, last), rebalances, seconds)

@@ -32,9 +32,9 @@ class Certificates:
         return self.directory / "ca.pem"
 
     @property
-    def stranger(self) -> Path:
+    def other_authority(self) -> Path:
         """The certificate of an authority that has signed none of the others."""
-        return self.directory / "stranger.pem"
+        return self.directory / "other-ca.pem"
 
     @property
     def broker(self) -> Path:
@@ -66,7 +66,7 @@ def write_certificates(
     certificates = Certificates(directory)
     authority = _Authority("Groupwright tests")
     certificates.authority.write_bytes(authority.pem)
-    certificates.stranger.write_bytes(_Authority("stranger").pem)
+    certificates.other_authority.write_bytes(_Authority("another authority").pem)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(host))]
     certificate, key = authority.sign(host, names, expired=broker_expired)
     certificates.broker.write_bytes(key + certificate)

@@ -20,7 +20,7 @@ _COLUMNS = {
     "lag at most": "right",
 }
 
-_TOTALS = {"moved": ",", "fewest_moves": ",", "duration_seconds": ".1f"}
+_TOTALS = {"moved": ",", "min_moves": ",", "duration_seconds": ".1f"}
 """Columns of which the table shows the total, with their format."""
 
 

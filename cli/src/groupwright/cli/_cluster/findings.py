@@ -1,4 +1,4 @@
-"""Oddities of a group: conditions that are rarely intended, in sentences."""
+"""Findings of a group: conditions that are rarely intended, in sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,8 +9,8 @@ from groupwright.cli._command_line.output import few
 _NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead"})
 
 
-def oddities(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
-    """Return the oddities of a group, the most serious first.
+def findings(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
+    """Return the findings of a group, the most serious first.
 
     Args:
         lag: The group with its lag.
