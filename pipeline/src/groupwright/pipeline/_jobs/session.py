@@ -48,6 +48,8 @@ def local_session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        # Else Delta lists a table's files, before it vacuums, by 10,000 tasks, whatever their number.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(os.cpu_count() or 2),
         "spark.sql.session.timeZone": "UTC",
         "spark.redaction.regex": _REDACTED,
         **({"spark.jars": ",".join(map(str, jars))} if jars else {}),
