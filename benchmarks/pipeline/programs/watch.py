@@ -26,6 +26,7 @@ class Watch:
     def __init__(self) -> None:
         """Watch from `with` on."""
         self.python = self.jvm = 0.0
+        self._cpu: dict[tuple[int, float], float] = {}
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -40,14 +41,21 @@ class Watch:
         self._thread.join()
 
     def cpu_seconds(self) -> float:
-        """Return the seconds of processor time so far, of all processes."""
-        return sum(sum(times[:2]) for times in self._of_each(lambda process: process.cpu_times()))
+        """Return the seconds of processor time so far, of all processes, also of those that have ended."""
+        self._record_cpu()
+        return sum(list(self._cpu.values()))  # the thread that samples adds to them
 
     def _run(self) -> None:
         while not self._end.wait(_SAMPLE_SECONDS):
+            self._record_cpu()
             held = self._of_each(lambda process: (process.name(), process.memory_info().rss / 2**20))
             self.jvm = max(self.jvm, sum(size for name, size in held if "java" in name))
-            self.python = max(self.python, sum(size for name, size in held[1:] if "java" not in name))
+            # A process that the JVM is starting has the JVM's memory and a thread's name.
+            self.python = max(self.python, sum(size for name, size in held[1:] if name.startswith("python")))
+
+    def _record_cpu(self) -> None:
+        found = self._of_each(lambda process: ((process.pid, process.create_time()), process.cpu_times()[:2]))
+        self._cpu |= {process: sum(times) for process, times in found}
 
     @staticmethod
     def _of_each(ask: Any) -> list[Any]:

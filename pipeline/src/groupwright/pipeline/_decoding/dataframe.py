@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from groupwright.pipeline._decoding.records import decode_batch, decode_commits_batch
-from groupwright.pipeline._decoding.schema import COMMITS, DECODED, RAW
+from groupwright.pipeline._decoding.records import decode_commits_batch, decode_compact_batch
+from groupwright.pipeline._decoding.schema import COMMITS, COMPACT, DECODED, OTHERS, RAW
 
 
 def decode(records: DataFrame) -> DataFrame:
@@ -20,7 +21,14 @@ def decode(records: DataFrame) -> DataFrame:
         records: Columns `key`, `value` (null for a tombstone), `partition`, `offset` and `timestamp` of
             Spark's Kafka source; other columns are ignored.
     """
-    return _decoded(records, decode_batch, DECODED)
+    compact = _decoded(records, decode_compact_batch, COMPACT)
+    other = F.get(OTHERS, F.lit(0))
+    return compact.select(
+        *(
+            F.col(name) if name in COMPACT.names else other.getField(name).alias(name)
+            for name in DECODED.names
+        )
+    )
 
 
 def decode_offset_commits(records: DataFrame) -> DataFrame:

@@ -16,7 +16,7 @@ from groupwright.pipeline._decoding.messages import (
     STRING,
     RecordKind,
 )
-from groupwright.pipeline._decoding.schema import COLUMNS, COMMITS, DECODED
+from groupwright.pipeline._decoding.schema import COLUMNS, COMMITS, COMPACT, DECODED, OTHERS
 from groupwright.pipeline._decoding.structs import Struct
 from groupwright.pipeline._decoding.types import TIMESTAMP
 
@@ -73,21 +73,36 @@ def decode_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     Returns:
         Rows of `DECODED`, in the same order.
     """
-    records = _start(batch)
-    starts = records.keys.at, records.values.at
-    columns = _log_positions(batch) | _read_headers(records)
-    structs = _read_structs(records)
-    valid = records.valid
-    unusable = np.where(records.unknown, _NAMES.index(UNKNOWN), _NAMES.index(MALFORMED))
-    columns["record_kind"] = pa.array(_NAMES).take(pa.array(np.where(valid, records.kinds, unusable)))
-    columns["tombstone"] = pa.array(records.tombstones)
-    columns["error"] = _errors(records, *starts)
-    has_error = columns["error"].is_valid().to_numpy(zero_copy_only=False)
-    columns["raw_key"] = arrays.null_unless(batch.column("key"), has_error)
-    columns["raw_value"] = arrays.null_unless(batch.column("value"), has_error)
+    records, columns, structs = _decode(batch)
     for name, arrow_type in COLUMNS.items():
-        columns[name] = arrays.scatter(structs.get(name, []), batch.num_rows, arrow_type, valid)
+        columns[name] = arrays.scatter(structs.get(name, []), batch.num_rows, arrow_type, records.valid)
     return pa.RecordBatch.from_arrays([columns[field.name] for field in DECODED], schema=DECODED)
+
+
+def decode_compact_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Decode raw records as `decode_batch` does, to the columns that Python sends to Spark.
+
+    Args:
+        batch: As in `decode_batch`.
+
+    Returns:
+        Rows of `COMPACT`, in the same order.
+    """
+    records, columns, structs = _decode(batch)
+    commits = structs.pop(OFFSET_COMMIT, [])
+    columns[OFFSET_COMMIT] = arrays.scatter(commits, batch.num_rows, COLUMNS[OFFSET_COMMIT], records.valid)
+    is_other = records.valid & (records.kinds != _NO_KIND) & (records.kinds != _NAMES.index(OFFSET_COMMIT))
+    count = int(np.count_nonzero(is_other))
+    positions = np.cumsum(is_other) - 1
+    others = {}
+    for name, parts in structs.items():
+        kept = [(rows, values, records.valid[rows]) for rows, values in parts]
+        moved = [(positions[rows[keep]], values.filter(pa.array(keep))) for rows, values, keep in kept]
+        others[name] = arrays.scatter(moved, count, COLUMNS[name])
+    columns[OTHERS] = arrays.lists(
+        is_other, arrays.structs(others, COMPACT.field(OTHERS).type.value_type, count)
+    )
+    return pa.RecordBatch.from_arrays([columns[field.name] for field in COMPACT], schema=COMPACT)
 
 
 def decode_commits_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -115,6 +130,24 @@ def decode_commits_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     decoded = pa.RecordBatch.from_arrays([columns[field.name] for field in COMMITS], schema=COMMITS)
     valid = records.valid[rows]
     return decoded if valid.all() else decoded.filter(pa.array(valid))
+
+
+def _decode(
+    batch: pa.RecordBatch,
+) -> tuple[_Records, dict[str, pa.Array], dict[str, list[tuple[Numbers, pa.Array]]]]:
+    """Return the decoded records, the columns that all kinds have, and the structs of `_read_structs`."""
+    records = _start(batch)
+    starts = records.keys.at, records.values.at
+    columns = _log_positions(batch) | _read_headers(records)
+    structs = _read_structs(records)
+    unusable = np.where(records.unknown, _NAMES.index(UNKNOWN), _NAMES.index(MALFORMED))
+    columns["record_kind"] = pa.array(_NAMES).take(pa.array(np.where(records.valid, records.kinds, unusable)))
+    columns["tombstone"] = pa.array(records.tombstones)
+    columns["error"] = _errors(records, *starts)
+    has_error = columns["error"].is_valid().to_numpy(zero_copy_only=False)
+    columns["raw_key"] = arrays.null_unless(batch.column("key"), has_error)
+    columns["raw_value"] = arrays.null_unless(batch.column("value"), has_error)
+    return records, columns, structs
 
 
 def _start(batch: pa.RecordBatch) -> _Records:

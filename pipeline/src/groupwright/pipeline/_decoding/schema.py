@@ -180,6 +180,19 @@ DECODED = pa.schema(
 )
 """Decoded records."""
 
+OTHERS = "others"
+COMPACT = pa.schema(
+    [
+        *(field for field in DECODED if field.name == "offset_commit" or field.name not in COLUMNS),
+        (OTHERS, pa.list_(pa.struct([item for item in COLUMNS.items() if item[0] != "offset_commit"]))),
+    ]
+)
+"""Decoded records on the way from Python to Spark.
+
+Most are commits, and in Arrow a null struct takes as much memory as any other. So the structs of all other
+kinds are in a list, which is empty for a commit.
+"""
+
 COMMITS = pa.schema(
     [
         *(
