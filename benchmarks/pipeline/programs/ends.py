@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from groupwright.cli.pipeline.spark import local_spark
 from groupwright.pipeline import open_tables, schemas
-from groupwright.pipeline._jobs.kafka import connected
+from groupwright.pipeline._jobs.kafka import Cluster, connected
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._tables import Batch
 from groupwright.testing import LocalKafka
@@ -44,6 +44,7 @@ def main(topics: int, partitions: int) -> None:
             local_spark("ends", {"spark.driver.memory": "2g"}) as spark,
             connected(spark, client) as cluster,
         ):
+            _wait_for(cluster, names)
             tables = open_tables(spark, folder)
             rounds = []
             for number in range(_ROUNDS):
@@ -67,6 +68,15 @@ def main(topics: int, partitions: int) -> None:
             if rows != _ROUNDS * topics * partitions:
                 raise RuntimeError(f"{rows} rows of {_ROUNDS} samples of {topics * partitions} partitions")
     print(json.dumps({"rounds": rounds}))
+
+
+def _wait_for(cluster: Cluster, names: list[str]) -> None:
+    """Wait until the broker knows all topics: it makes their logs one after another, after it has replied."""
+    deadline = time.monotonic() + _PATIENCE
+    while (known := len(cluster.topics(names))) < len(names):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the broker knows {known} of {len(names)} topics after {_PATIENCE} s")
+        time.sleep(1)
 
 
 if __name__ == "__main__":
