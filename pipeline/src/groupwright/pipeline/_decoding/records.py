@@ -91,7 +91,7 @@ def decode_compact_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     records, columns, structs = _decode(batch)
     commits = structs.pop(OFFSET_COMMIT, [])
     columns[OFFSET_COMMIT] = arrays.scatter(commits, batch.num_rows, COLUMNS[OFFSET_COMMIT], records.valid)
-    is_other = records.valid & (records.kinds != _NO_KIND) & (records.kinds != _NAMES.index(OFFSET_COMMIT))
+    is_other = records.valid & (records.kinds != _NAMES.index(OFFSET_COMMIT))
     count = int(np.count_nonzero(is_other))
     positions = np.cumsum(is_other) - 1
     others = {}
