@@ -229,8 +229,8 @@ class Member(RebalanceListener):
         except KafkaException as error:
             self._history.write(events.Failed(now(), "poll", repr(error)))
         else:
-            # Processed first: a message that is written before on_revoke, which may come on another thread,
-            # is committed in it.
+            # Processed first: on_revoke, which another thread's close may call meanwhile, then commits every
+            # message that was recorded before it.
             self._process(message for message in messages if message.error() is None)
             self._history.write(*(_event_of(message, polled) for message in messages))
 

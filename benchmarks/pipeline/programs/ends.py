@@ -11,17 +11,14 @@ import tempfile
 import time
 from datetime import UTC, datetime
 
-from confluent_kafka.cimpl import NewTopic
-
 from groupwright.cli.pipeline.spark import local_spark
 from groupwright.pipeline import open_tables, schemas
-from groupwright.pipeline._jobs.kafka import Cluster, connected
+from groupwright.pipeline._jobs.kafka import connected
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._tables import Batch
 from groupwright.testing import LocalKafka
 
 _ROUNDS = 4
-_TOPICS_AT_ONCE = 10
 _PATIENCE = 300.0
 _SMALL = {"log.index.size.max.bytes": 4096, "log.segment.bytes": 1 << 20}
 """Each partition maps its indexes into memory, as large as they may become."""
@@ -31,20 +28,14 @@ def main(topics: int, partitions: int) -> None:
     """Create the topics, sample a few times, and print."""
     names = [f"topic-{number:05d}" for number in range(topics)]
     with LocalKafka(config=_SMALL, heap="1g", startup_timeout=_PATIENCE) as kafka:
-        for first in range(0, topics, _TOPICS_AT_ONCE):
-            created = kafka.admin().create_topics(
-                [NewTopic(name, partitions, 1) for name in names[first : first + _TOPICS_AT_ONCE]],
-                request_timeout=_PATIENCE,
-            )
-            for future in created.values():
-                future.result(_PATIENCE)
+        for name in names:
+            kafka.create_topic(name, partitions)
         client = {"bootstrap.servers": kafka.bootstrap_servers}
         with (
             tempfile.TemporaryDirectory(prefix="groupwright-ends-") as folder,
             local_spark("ends", {"spark.driver.memory": "2g"}) as spark,
             connected(spark, client) as cluster,
         ):
-            _wait_for(cluster, names)
             tables = open_tables(spark, folder)
             rounds = []
             for number in range(_ROUNDS):
@@ -68,15 +59,6 @@ def main(topics: int, partitions: int) -> None:
             if rows != _ROUNDS * topics * partitions:
                 raise RuntimeError(f"{rows} rows of {_ROUNDS} samples of {topics * partitions} partitions")
     print(json.dumps({"rounds": rounds}))
-
-
-def _wait_for(cluster: Cluster, names: list[str]) -> None:
-    """Wait until the broker knows all topics: it makes their logs one after another, after it has replied."""
-    deadline = time.monotonic() + _PATIENCE
-    while (known := len(cluster.topics(names))) < len(names):
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"the broker knows {known} of {len(names)} topics after {_PATIENCE} s")
-        time.sleep(1)
 
 
 if __name__ == "__main__":

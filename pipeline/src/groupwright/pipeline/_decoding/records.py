@@ -26,6 +26,9 @@ _NAMES = (*dict.fromkeys(kind.name for kind in RECORD_KINDS.values()), MALFORMED
 _KINDS = {_NAMES.index(kind.name): kind for kind in RECORD_KINDS.values()}
 _NO_KIND = -1
 
+_Structs = dict[str, list[tuple[Numbers, pa.Array]]]
+"""By column of `COLUMNS`: the rows and structs of each kind of record."""
+
 
 @dataclass
 class _Records:
@@ -74,8 +77,9 @@ def decode_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         Rows of `DECODED`, in the same order.
     """
     records, columns, structs = _decode(batch)
+    valid = records.valid
     for name, arrow_type in COLUMNS.items():
-        columns[name] = arrays.scatter(structs.get(name, []), batch.num_rows, arrow_type, records.valid)
+        columns[name] = arrays.scatter(structs.get(name, []), batch.num_rows, arrow_type, valid)
     return pa.RecordBatch.from_arrays([columns[field.name] for field in DECODED], schema=DECODED)
 
 
@@ -89,14 +93,15 @@ def decode_compact_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         Rows of `COMPACT`, in the same order.
     """
     records, columns, structs = _decode(batch)
+    valid = records.valid
     commits = structs.pop(OFFSET_COMMIT, [])
-    columns[OFFSET_COMMIT] = arrays.scatter(commits, batch.num_rows, COLUMNS[OFFSET_COMMIT], records.valid)
-    is_other = records.valid & (records.kinds != _NAMES.index(OFFSET_COMMIT))
+    columns[OFFSET_COMMIT] = arrays.scatter(commits, batch.num_rows, COLUMNS[OFFSET_COMMIT], valid)
+    is_other = valid & (records.kinds != _NAMES.index(OFFSET_COMMIT))
     count = int(np.count_nonzero(is_other))
     positions = np.cumsum(is_other) - 1
     others = {}
     for name, parts in structs.items():
-        kept = [(rows, values, records.valid[rows]) for rows, values in parts]
+        kept = [(rows, values, valid[rows]) for rows, values in parts]
         moved = [(positions[rows[keep]], values.filter(pa.array(keep))) for rows, values, keep in kept]
         others[name] = arrays.scatter(moved, count, COLUMNS[name])
     columns[OTHERS] = arrays.lists(
@@ -132,9 +137,7 @@ def decode_commits_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     return decoded if valid.all() else decoded.filter(pa.array(valid))
 
 
-def _decode(
-    batch: pa.RecordBatch,
-) -> tuple[_Records, dict[str, pa.Array], dict[str, list[tuple[Numbers, pa.Array]]]]:
+def _decode(batch: pa.RecordBatch) -> tuple[_Records, dict[str, pa.Array], _Structs]:
     """Return the decoded records, the columns that all kinds have, and the structs of `_read_structs`."""
     records = _start(batch)
     starts = records.keys.at, records.values.at
@@ -206,14 +209,14 @@ def _kinds_of(key_versions: Numbers) -> Numbers:
     return kinds
 
 
-def _read_structs(records: _Records, only: str | None = None) -> dict[str, list[tuple[Numbers, pa.Array]]]:
+def _read_structs(records: _Records, only: str | None = None) -> _Structs:
     """Read the values by column: the rows and structs of each kind. Structs of rejected rows are undefined.
 
     Args:
         records: The records.
         only: The only kind to read; None for all.
     """
-    structs: dict[str, list[tuple[Numbers, pa.Array]]] = {}
+    structs: _Structs = {}
     present = np.bincount(records.kinds - _NO_KIND)[1:]
     for number in np.flatnonzero(present).tolist():
         kind = _KINDS[number]
