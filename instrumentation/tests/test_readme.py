@@ -25,7 +25,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 @pytest.mark.kafka
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_runs(example: str, local_kafka: LocalKafka, tmp_path: Path) -> None:
-    program = example.replace("localhost:9092", local_kafka.bootstrap_servers).replace("9095", "0")
+    program = example.replace("9095", "0").replace("localhost:9092", local_kafka.bootstrap_servers)
     several_processes = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)} if "MultiProcess" in example else {}
 
     ran = subprocess.run(
