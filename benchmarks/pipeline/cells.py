@@ -22,18 +22,16 @@ from benchmarks.pipeline.synthetic.commits import commit_batch
 from groupwright.pipeline import decode_batch
 from groupwright.testing import compile_java
 
-ONE_CORE, TWO_CORES, MEMORY, WHAT_IF, FLEET, AGE, ENDS = CELLS = (
+ONE_CORE, TWO_CORES, MEMORY, WHAT_IF, DERIVE, ENDS = CELLS = (
     "decode/one-core",
     "decode/two-cores",
     "decode/memory",
     "what-if",
-    "derive/fleet",
-    "derive/age",
+    "derive",
     "ends",
 )
 """All decoders on one core; Spark on two; Spark with more and more records; a what-if study; one more day of
-a fleet's derived tables, on one core and on two; the same in young and in old tables; samples of log-end
-offsets."""
+a fleet's derived tables, of old ones on one core and on two, and of young ones; samples of log ends."""
 
 SPARK, SPARK_COMMITS, CORE, PLAIN_COLUMNS, PLAIN, FORMATTER = (
     "Spark, decode",
@@ -51,7 +49,7 @@ _BATCH = 10_000
 _FILES = 4
 _WHAT_IF_CORES = 2
 _PARTITIONS_A_TOPIC = 100
-_PATIENCE = 3600.0
+_PATIENCE = 7200.0
 _ONE_DAY = "one more day"
 FLEETS = _ROOT / "build" / "benchmarks" / "pipeline-fleets"
 """Base tables of fleets, which later runs use again."""
@@ -67,8 +65,8 @@ class Effort:
         formatted: Number of records for Kafka's formatter and the plain loop, which are slower.
         memory: Numbers of records generated on the fly and decoded, for memory.
         played: Number of groups that what-if replays, and of generations of each.
-        fleet: Groups and days of the fleet that is derived on one core and on two.
-        age: Groups and days of the fleet whose last day is compared with its second one.
+        fleet: Groups and days of the fleet whose last day is derived on one core and on two, and compared
+            with its second day.
         ends: Topics, of 100 partitions each, whose log-end offsets are sampled.
     """
 
@@ -78,7 +76,6 @@ class Effort:
     memory: tuple[int, ...]
     played: tuple[int, int]
     fleet: tuple[int, int]
-    age: tuple[int, int]
     ends: int
 
 
@@ -88,8 +85,7 @@ FULL = Effort(
     formatted=1_000_000,
     memory=(1_000_000, 10_000_000, 100_000_000),
     played=(10_000, 100),
-    fleet=(10_000, 2),
-    age=(1_000, 30),
+    fleet=(10_000, 30),
     ends=150,
 )
 QUICK = Effort(
@@ -98,8 +94,7 @@ QUICK = Effort(
     formatted=200_000,
     memory=(1_000_000, 4_000_000),
     played=(200, 20),
-    fleet=(100, 2),
-    age=(20, 4),
+    fleet=(100, 4),
     ends=5,
 )
 
@@ -114,8 +109,8 @@ def run(cell: str, effort: Effort, folder: Path, progress: Callable[[str], None]
     if cell == WHAT_IF:
         yield _what_if(*effort.played, progress)
         return
-    if cell in {FLEET, AGE}:
-        yield from _derive(cell, *(effort.fleet if cell == FLEET else effort.age), progress)
+    if cell == DERIVE:
+        yield from _derive(*effort.fleet, progress)
         return
     if cell == ENDS:
         yield from _ends(effort.ends, progress)
@@ -167,18 +162,18 @@ def _what_if(groups: int, generations: int, progress: Callable[[str], None]) -> 
     return Run(WHAT_IF, what, groups * generations * len(ASSIGNORS), _WHAT_IF_CORES, said["seconds"])
 
 
-def _derive(cell: str, groups: int, days: int, progress: Callable[[str], None]) -> Iterator[Run]:
-    """Derive one more day: of a fleet on one core and on two, or of young and of old tables."""
+def _derive(groups: int, days: int, progress: Callable[[str], None]) -> Iterator[Run]:
+    """Derive one more day: of old tables on one core and on two, and of young ones."""
     folder = FLEETS / f"{groups}-groups-{days}-days"
     progress(f"making {groups:,} groups of {days} days; tables in {folder} are used again")
     _said_by("derive", "make", _WHAT_IF_CORES, folder, groups, days)
-    for age, cores in (("young", 1), ("young", 2)) if cell == FLEET else (("young", 2), ("old", 2)):
+    for age, cores in (("old", 1), ("old", 2), ("young", 2)):
         day = YOUNG_DAYS if age == "young" else days
         what = f"{_ONE_DAY}, day {day} of {groups:,} groups"
         progress(f"{what} on {cores}")
         said = _said_by("derive", age, cores, folder, groups, days)
         yield Run(
-            cell,
+            DERIVE,
             what,
             said["rows"]["lag"] + said["rows"]["rebalances"],
             cores,

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from benchmarks.layout import Table, keep_results, markdown
 from benchmarks.pipeline.cells import (
-    AGE,
     CORE,
+    DERIVE,
     ENDS,
-    FLEET,
     FORMATTER,
     MEMORY,
     ONE_CORE,
@@ -55,8 +54,8 @@ names of groups and topics. The best round counts.
 - **Derived tables**: one more day of a synthetic fleet, from base tables in Parquet to derived ones. A group
   has 5 members at the start and a topic of 100 partitions, which 6 or 7 groups read. A day has 20 generations
   of each group, 6 commits of each of its partitions, and 6 samples of the log-end offsets. Every twentieth
-  group is of KIP-848. A record is a row of `lag` or `rebalances`. `derive/fleet` compares one core with two,
-  `derive/age` the second day with the last one; `lookback_days` is 7.
+  group is of KIP-848. A record is a row of `lag` or `rebalances`. The last day is derived on one core and on
+  two, and compared with the second one; `lookback_days` is 7.
 - **Log-end offsets**: a sample of all partitions of one LocalKafka, whose limit of open files bounds them:
   the topics are described, the offsets are queried, and the rows are written. A record is a partition.
 """
@@ -114,15 +113,15 @@ def summary(results: Results) -> list[str]:
 def _derived(results: Results) -> list[str]:
     """Return the lines of derived tables and of samples."""
     lines = []
-    fleet, age, ends = ([run for run in results.runs if run.cell == cell] for cell in (FLEET, AGE, ENDS))
-    if len(fleet) > 1:
-        one, two = fleet
+    derived, ends = ([run for run in results.runs if run.cell == cell] for cell in (DERIVE, ENDS))
+    if len(derived) > 1:
+        one, two = derived[:2]
         lines.append(
             _line(f"{one.what}: two cores over one, times", one.seconds / two.seconds, LEAST_SCALING, ".2f")
         )
         lines += _unit_costs(one)
-    if len(age) > 1:
-        young, old = age
+    for young in derived[2:]:
+        old = derived[1]
         grown = old.seconds / young.seconds
         mark = "✓" if grown <= MOST_AGEING else "✗"
         lines.append(f"{mark} {old.what}: over {young.what}, times: {grown:.2f} (at most {MOST_AGEING})")

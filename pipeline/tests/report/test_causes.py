@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from groupwright.pipeline._report.causes import chain
-from groupwright.pipeline._report.group_facts import Loss, Rebalance
+from groupwright.pipeline._report.group_facts import LagAfter, LagSample, Loss, Rebalance
 
 STARTED = datetime(2026, 11, 24, 22, 0, tzinfo=UTC)
 LEFT = Rebalance(
@@ -91,3 +91,34 @@ def test_effects_and_what_is_unknown() -> None:
         "moves unknown",
         "duration unknown",
     ]
+
+
+def _samples(*messages: tuple[float, int]) -> list[LagSample]:
+    return [(STARTED + timedelta(seconds=seconds), lag) for seconds, lag in messages]
+
+
+@pytest.mark.parametrize(
+    ("samples", "sentence"),
+    [
+        (
+            _samples((-30, 0), (30, 900), (90, 0)),
+            "the lag rose to 900 messages, and within 90 s all was consumed",
+        ),
+        (
+            _samples((-30, 20), (30, 901), (90, 400), (150, 20)),
+            "the lag rose from 20 to 901 messages, and was back within 150 s",
+        ),
+        (
+            _samples((-30, 20), (30, 10), (90, 901), (150, 400)),
+            "the lag rose from 20 to 901 messages, and was not back after 150 s",
+        ),
+        (_samples((-90, 900), (-30, 20), (90, 20), (150, 901)), "the lag did not rise"),
+        (_samples((30, 900), (90, 0)), None),
+        (_samples((-30, 0), (30, 900)), None),
+    ],
+    ids=["consumed", "back", "not back", "never higher", "unknown before", "unknown after"],
+)
+def test_the_chain_ends_with_the_lag(samples: Sequence[LagSample], sentence: str | None) -> None:
+    lag = LagAfter.of(samples, STARTED, STARTED + timedelta(seconds=41))
+    found = chain(replace(LEFT, lag=lag, reprocessed=1))
+    assert found[3:] == [*([sentence] if sentence else []), "1 message processed again"]

@@ -362,6 +362,35 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
     assert "9.0 s until every member had its partitions in 2 rounds" in text["group-0"]
 
 
+def test_a_chain_ends_with_the_lag_until_the_next_rebalance(frames: Any, month: Any, tmp_path: Path) -> None:
+    first = {**month["rebalances"][0], "duration_seconds": 4.0}
+    started = first["started"]
+    second = {
+        **first,
+        "generation": 2,
+        "started": started + timedelta(minutes=5),
+        "completed": started + timedelta(minutes=5, seconds=4),
+    }
+    lag = [
+        {
+            "group_id": first["group_id"],
+            "topic": "orders",
+            "partition": partition,
+            "time": at,
+            "lag_messages": half,
+        }
+        for minutes, half in ((-90, 5), (-1, 0), (1, 450), (2, 0), (4, 30), (6, 100), (7, 90))
+        for at in [started + timedelta(minutes=minutes)]
+        for partition in (0, 1)
+    ]
+    page = write_report(
+        frames({"rebalances": [first, second], "lag": lag}), tmp_path / "lag.html", made_at=MADE_AT
+    )
+    text = Seen(page.read_text()).text["group-0"]
+    assert "the lag rose to 900 messages, and within 120 s all was consumed" in text
+    assert "the lag rose from 60 to 200 messages, and was not back after 120 s" in text
+
+
 def test_ranges_are_shown_and_compared(frames: Any, month: Any, tmp_path: Path) -> None:
     times = sorted(row["completed"] for row in month["rebalances"])
     deploy, hours = times[20], 24.0

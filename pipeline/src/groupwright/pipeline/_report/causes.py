@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from groupwright.pipeline._report.drawing import exact_seconds, legible, seconds, short
-from groupwright.pipeline._report.group_facts import Loss, Rebalance
+from groupwright.pipeline._report.group_facts import LagAfter, Loss, Rebalance
 
 _MAX_NAMES = 3
 """Members that a sentence names; of more, it has the number."""
@@ -93,10 +93,26 @@ def _time(rebalance: Rebalance) -> str:
 
 
 def _consequences(rebalance: Rebalance) -> Iterator[str]:
+    if rebalance.lag:
+        yield _lag(rebalance.lag)
     if rebalance.reprocessed:
-        yield f"{rebalance.reprocessed:,} message{'' if rebalance.reprocessed == 1 else 's'} processed again"
+        yield f"{_messages(rebalance.reprocessed)} processed again"
     if rebalance.error:
         yield f"error: {short(rebalance.error, 120)}"
+
+
+def _lag(lag: LagAfter) -> str:
+    if lag.peak == lag.before and lag.is_back:
+        return "the lag did not rise"
+    took = exact_seconds(lag.seconds)
+    if lag.is_back and not lag.before:
+        return f"the lag rose to {_messages(lag.peak)}, and within {took} all was consumed"
+    end = f"was back within {took}" if lag.is_back else f"was not back after {took}"
+    return f"the lag rose from {lag.before:,} to {_messages(lag.peak)}, and {end}"
+
+
+def _messages(number: int) -> str:
+    return f"{number:,} message{'' if number == 1 else 's'}"
 
 
 def _names(rebalance: Rebalance, members: Sequence[str], what: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -12,6 +13,7 @@ from groupwright.pipeline._report.columns import micros, time_of
 from groupwright.pipeline._report.facts import Limits
 from groupwright.pipeline._report.group_facts import (
     Detail,
+    LagAfter,
     Loss,
     MemberEvent,
     Ownership,
@@ -19,6 +21,7 @@ from groupwright.pipeline._report.group_facts import (
     Timeline,
     has_moves,
 )
+from groupwright.pipeline._report.lag_queries import Span, query_lag_after
 from groupwright.pipeline._report.rebalance_events import with_epoch_members
 
 _UNKNOWN = "(unknown)"
@@ -52,12 +55,13 @@ def query_details(
     known = _Members(members, by_group)
     reported = _Reported(tables.get("client_events"), by_group, limits)
     ownership = _ownership(members, list(by_group), limits)
+    lag = query_lag_after(tables.get("lag"), _spans(by_group), limits)
     return [
         Detail(
             Timeline(
                 group,
                 by_group[group][-1]["total"],
-                [_rebalance(row, known, reported) for row in by_group[group]],
+                [_rebalance(row, known, reported, lag) for row in by_group[group]],
             ),
             ownership.get(group),
             by_group[group][-1]["members_after"],
@@ -68,7 +72,29 @@ def query_details(
     ]
 
 
-def _rebalance(row: Any, known: "_Members", reported: "_Reported") -> Rebalance:
+def _spans(by_group: Mapping[str, Sequence[Any]]) -> list[Span]:
+    return [
+        Span(
+            row["group_id"],
+            row["generation"],
+            _began(row),
+            max(row["at"], _began(row) + int((row["duration_seconds"] or 0) * 1e6)),
+            _began(after) if after else None,
+        )
+        for rows in by_group.values()
+        for row, after in zip_longest(rows, rows[1:])
+    ]
+
+
+def _began(row: Any) -> int:
+    """Return the start of a rebalance in microseconds, or its completion if the start is unknown."""
+    began: int = row["at"] if row["start"] is None else row["start"]
+    return began
+
+
+def _rebalance(
+    row: Any, known: "_Members", reported: "_Reported", lag: Mapping[tuple[str, int], LagAfter]
+) -> Rebalance:
     group, left = row["group_id"], row["left"] or ()
     joined = row["joined"] or ()
     return Rebalance(
@@ -90,6 +116,7 @@ def _rebalance(row: Any, known: "_Members", reported: "_Reported") -> Rebalance:
         [event for number in _generations(row) for event in reported.events.get((group, number), ())],
         row["error"],
         has_moves(row["group_type"]),
+        lag.get((group, row["generation"])),
     )
 
 
@@ -104,8 +131,7 @@ _MAX_LOSS_DELAY = 3600.0
 
 def _loss_delay(loss: Loss, row: Any) -> float:
     """Return the seconds from the start of a rebalance to the report of a loss."""
-    began = row["start"] if row["start"] is not None else row["at"]
-    return (loss.reported - time_of(began)).total_seconds()
+    return (loss.reported - time_of(_began(row))).total_seconds()
 
 
 class _Members:
@@ -160,9 +186,7 @@ class _Reported:
             for number in _generations(row)
         }
         is_shown = F.col("generation").isin(sorted({generation for _, generation in shown}))
-        earliest = min(
-            row["at"] if row["start"] is None else row["start"] for rows in by_group.values() for row in rows
-        )
+        earliest = min(_began(row) for rows in by_group.values() for row in rows)
         is_loss = (F.col("outcome") == "lost") & (micros("ended_at") >= earliest)
         newest = Window.partitionBy("group_id", is_loss).orderBy(F.desc("ended_at"), "id")
         of_groups = events.where(F.col("group_id").isin(list(by_group))).dropDuplicates(["id"])

@@ -20,6 +20,7 @@ class Limits:
         generations: Generations of its ownership map.
         lanes: Members in a chart.
         points: Points or cells along a time axis.
+        samples: Samples of the lag after a rebalance, in search of one that is as low as before.
     """
 
     index: int = 5_000
@@ -30,6 +31,7 @@ class Limits:
     generations: int = 60
     lanes: int = 18
     points: int = 96
+    samples: int = 240
 
 
 def avoidable_moves(moved: int | None, fewest: int | None) -> int | None:

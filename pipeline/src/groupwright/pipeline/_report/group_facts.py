@@ -49,6 +49,43 @@ class Loss:
     reason: str | None
 
 
+LagSample = tuple[datetime, int]
+"""A time and the messages of a group's lag."""
+
+
+@dataclass(frozen=True, slots=True)
+class LagAfter:
+    """A group's lag after a rebalance, in messages, as far as it was sampled before the next one.
+
+    Attributes:
+        before: At the last sample before it.
+        peak: The largest at any sample until `seconds`.
+        seconds: From its start to the first sample after its end at which the lag is not above `before`; if
+            there is none, to the last sample.
+        is_back: Whether there is one.
+    """
+
+    before: int
+    peak: int
+    seconds: float
+    is_back: bool
+
+    @classmethod
+    def of(cls, samples: Sequence[LagSample], started: datetime, ended: datetime) -> "LagAfter | None":
+        """Return what samples tell, in order of time; None without one before it and one after its end."""
+        before = next((messages for at, messages in reversed(samples) if at <= started), None)
+        if before is None:
+            return None
+        peak = before
+        for at, messages in samples:
+            if at >= ended and messages <= before:
+                return cls(before, peak, (at - started).total_seconds(), is_back=True)
+            if at > started:
+                peak = max(peak, messages)
+        last, _ = samples[-1]
+        return cls(before, peak, (last - started).total_seconds(), is_back=False) if last >= ended else None
+
+
 @dataclass(frozen=True, slots=True)
 class Rebalance:
     """A rebalance of a group, with its handovers.
@@ -72,6 +109,7 @@ class Rebalance:
         events: The members' events.
         error: The first error among them.
         has_moves: Whether partitions have owners; if not, this is an epoch of a share or streams group.
+        lag: The lag after it; None if unknown.
     """
 
     generation: int
@@ -92,6 +130,7 @@ class Rebalance:
     events: Sequence[MemberEvent]
     error: str | None = None
     has_moves: bool = True
+    lag: LagAfter | None = None
 
 
 @dataclass(frozen=True, slots=True)

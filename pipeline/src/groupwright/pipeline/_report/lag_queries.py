@@ -1,15 +1,21 @@
 """Queries of lag."""
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+from pyspark.sql.window import Window
 
 from groupwright.pipeline._report.columns import micros, only_row, time_of
 from groupwright.pipeline._report.facts import Lag, LagSeries, Limits
+from groupwright.pipeline._report.group_facts import LagAfter, LagSample
 
 _LARGEST = 6
+_MAX_AGE = 3600.0
+"""Maximum age in seconds of the last sample before a rebalance, to be compared with those after it."""
 
 
 def query_lag(lag: DataFrame | None, groups: Sequence[str], limits: Limits) -> Lag | None:
@@ -59,6 +65,70 @@ def query_lag(lag: DataFrame | None, groups: Sequence[str], limits: Limits) -> L
         series.append(LagSeries(group, messages, max(seconds, default=None), is_partial))
     series.sort(key=lambda one: (-one.peak, one.group))
     return Lag(time_of(since), time_of(until), series, bounds["groups"], min(_LARGEST, len(series)))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A rebalance, for the lag after it. Times are microseconds since 1970.
+
+    Attributes:
+        group: The group.
+        generation: The generation.
+        started: Its start.
+        ended: Its end.
+        until: Start of the group's next rebalance; None for the last one.
+    """
+
+    group: str
+    generation: int
+    started: int
+    ended: int
+    until: int | None
+
+
+def query_lag_after(
+    lag: DataFrame | None, spans: Sequence[Span], limits: Limits
+) -> dict[tuple[str, int], LagAfter]:
+    """Return the lag after rebalances, by group and generation; unknown ones are missing.
+
+    Args:
+        lag: The table `lag`.
+        spans: The rebalances.
+        limits: Limits of the page's size.
+    """
+    if lag is None or not spans:
+        return {}
+    schema = "group_id string, generation int, started long, until long"
+    wanted = [(each.group, each.generation, each.started, each.until) for each in spans]
+    by_time = (
+        lag.where(F.col("group_id").isin(sorted({each.group for each in spans})))
+        .groupBy("group_id", micros("time").alias("at"))
+        .agg(F.sum("lag_messages").alias("messages"))
+        .where(F.col("messages").isNotNull())
+    )
+    is_before = F.col("at") <= F.col("started")
+    nearest = Window.partitionBy("group_id", "generation", is_before).orderBy(
+        F.abs(F.col("at") - F.col("started"))
+    )
+    rows = (
+        by_time.join(F.broadcast(lag.sparkSession.createDataFrame(wanted, schema)), "group_id")
+        .where(F.col("until").isNull() | (F.col("at") < F.col("until")))
+        .where(F.col("started") - F.col("at") <= int(_MAX_AGE * 1e6))
+        .withColumn("rank", F.row_number().over(nearest))
+        .where(F.col("rank") <= F.when(is_before, 1).otherwise(limits.samples))
+        .orderBy("at")
+        .collect()
+    )
+    samples: dict[tuple[str, int], list[LagSample]] = defaultdict(list)
+    for row in rows:
+        samples[row["group_id"], row["generation"]].append((time_of(row["at"]), row["messages"]))
+    found = {
+        (each.group, each.generation): LagAfter.of(
+            samples[each.group, each.generation], time_of(each.started), time_of(each.ended)
+        )
+        for each in spans
+    }
+    return {key: after for key, after in found.items() if after}
 
 
 def peak_lag(lag: DataFrame | None) -> int | None:
