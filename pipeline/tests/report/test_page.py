@@ -362,12 +362,15 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
     assert "9.0 s until every member had its partitions in 2 rounds" in text["group-0"]
 
 
-def test_a_chain_ends_with_the_lag_until_the_next_rebalance(frames: Any, month: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("generation", [2, 1], ids=["the same group", "deleted and created again"])
+def test_a_chain_ends_with_the_lag_until_the_next_rebalance(
+    frames: Any, month: Any, tmp_path: Path, generation: int
+) -> None:
     first = {**month["rebalances"][0], "duration_seconds": 4.0}
     started = first["started"]
     second = {
         **first,
-        "generation": 2,
+        "generation": generation,
         "started": started + timedelta(minutes=5),
         "completed": started + timedelta(minutes=5, seconds=4),
     }

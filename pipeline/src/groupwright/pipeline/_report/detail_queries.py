@@ -76,7 +76,6 @@ def _spans(by_group: Mapping[str, Sequence[Any]]) -> list[Span]:
     return [
         Span(
             row["group_id"],
-            row["generation"],
             _began(row),
             max(row["at"], _began(row) + int((row["duration_seconds"] or 0) * 1e6)),
             _began(after) if after else None,
@@ -116,7 +115,7 @@ def _rebalance(
         [event for number in _generations(row) for event in reported.events.get((group, number), ())],
         row["error"],
         has_moves(row["group_type"]),
-        lag.get((group, row["generation"])),
+        lag.get((group, _began(row))),
     )
 
 

@@ -73,14 +73,12 @@ class Span:
 
     Attributes:
         group: The group.
-        generation: The generation.
         started: Its start.
         ended: Its end.
         until: Start of the group's next rebalance; None for the last one.
     """
 
     group: str
-    generation: int
     started: int
     ended: int
     until: int | None
@@ -89,7 +87,9 @@ class Span:
 def query_lag_after(
     lag: DataFrame | None, spans: Sequence[Span], limits: Limits
 ) -> dict[tuple[str, int], LagAfter]:
-    """Return the lag after rebalances, by group and generation; unknown ones are missing.
+    """Return the lag after rebalances, by group and start; unknown ones are missing.
+
+    A generation would not do: a group that was deleted and created again has the same ones.
 
     Args:
         lag: The table `lag`.
@@ -98,8 +98,8 @@ def query_lag_after(
     """
     if lag is None or not spans:
         return {}
-    schema = "group_id string, generation int, started long, until long"
-    wanted = [(each.group, each.generation, each.started, each.until) for each in spans]
+    schema = "group_id string, started long, until long"
+    wanted = [(each.group, each.started, each.until) for each in spans]
     by_time = (
         lag.where(F.col("group_id").isin(sorted({each.group for each in spans})))
         .groupBy("group_id", micros("time").alias("at"))
@@ -107,7 +107,7 @@ def query_lag_after(
         .where(F.col("messages").isNotNull())
     )
     is_before = F.col("at") <= F.col("started")
-    nearest = Window.partitionBy("group_id", "generation", is_before).orderBy(
+    nearest = Window.partitionBy("group_id", "started", is_before).orderBy(
         F.abs(F.col("at") - F.col("started"))
     )
     rows = (
@@ -121,10 +121,10 @@ def query_lag_after(
     )
     samples: dict[tuple[str, int], list[LagSample]] = defaultdict(list)
     for row in rows:
-        samples[row["group_id"], row["generation"]].append((time_of(row["at"]), row["messages"]))
+        samples[row["group_id"], row["started"]].append((time_of(row["at"]), row["messages"]))
     found = {
-        (each.group, each.generation): LagAfter.of(
-            samples[each.group, each.generation], time_of(each.started), time_of(each.ended)
+        (each.group, each.started): LagAfter.of(
+            samples[each.group, each.started], time_of(each.started), time_of(each.ended)
         )
         for each in spans
     }
