@@ -14,7 +14,7 @@ from xdist.workermanage import WorkerController
 _PARITY = "parity"
 _SPARK = "spark"
 _SPARK_JOBS = "spark jobs"
-_JOBS = tuple(f"tests/jobs/test_{name}.py" for name in ("end_to_end", "main", "standalone"))
+_JOBS = tuple(f"tests/jobs/test_{name}.py" for name in ("end_to_end", "main", "clusters"))
 """The jobs' tests that use the shared Spark."""
 _CONTAINERS = "containers"
 _SOAK = "integration_tests/soak/tests/test_soak_kafka.py"

@@ -22,16 +22,18 @@ from benchmarks.pipeline.synthetic.commits import commit_batch
 from groupwright.pipeline import decode_batch
 from groupwright.testing import compile_java
 
-ONE_CORE, TWO_CORES, MEMORY, WHAT_IF, DERIVE, ENDS = CELLS = (
+ONE_CORE, TWO_CORES, MEMORY, WHAT_IF, DERIVE, EVERY_DAY, ENDS = CELLS = (
     "decode/one-core",
     "decode/two-cores",
     "decode/memory",
     "what-if",
-    "derive",
+    "derive/one-day",
+    "derive/every-day",
     "ends",
 )
 """All decoders on one core; Spark on two; Spark with more and more records; a what-if study; one more day of
-a fleet's derived tables, of old ones on one core and on two, and of young ones; samples of log ends."""
+a fleet's derived tables, of old ones on one core and on two, and of young ones; every day of a smaller fleet,
+one after another; samples of log ends."""
 
 SPARK, SPARK_COMMITS, CORE, PLAIN_COLUMNS, PLAIN, FORMATTER = (
     "Spark, decode",
@@ -67,6 +69,7 @@ class Effort:
         played: Number of groups that what-if replays, and of generations of each.
         fleet: Groups and days of the fleet whose last day is derived on one core and on two, and compared
             with its second day.
+        every_day: Groups and days of the fleet of which all days are derived, one after another.
         ends: Topics, of 100 partitions each, whose log-end offsets are sampled.
     """
 
@@ -76,6 +79,7 @@ class Effort:
     memory: tuple[int, ...]
     played: tuple[int, int]
     fleet: tuple[int, int]
+    every_day: tuple[int, int]
     ends: int
 
 
@@ -86,6 +90,7 @@ FULL = Effort(
     memory=(1_000_000, 10_000_000, 100_000_000),
     played=(10_000, 100),
     fleet=(10_000, 30),
+    every_day=(1_000, 30),
     ends=150,
 )
 QUICK = Effort(
@@ -95,26 +100,31 @@ QUICK = Effort(
     memory=(1_000_000, 4_000_000),
     played=(200, 20),
     fleet=(100, 4),
+    every_day=(100, 4),
     ends=5,
 )
 
 
 def run(cell: str, effort: Effort, folder: Path, progress: Callable[[str], None]) -> Iterator[Run]:
     """Run a cell; `folder` is for files."""
-    if cell == MEMORY:
-        for records in effort.memory:
-            progress(f"{records:,} records on the fly")
-            yield _spark(cell, f"{SPARK}, {records:,}", 2, records, 1, str(records))
-        return
-    if cell == WHAT_IF:
-        yield _what_if(*effort.played, progress)
-        return
-    if cell == DERIVE:
-        yield from _derive(*effort.fleet, progress)
-        return
-    if cell == ENDS:
-        yield from _ends(effort.ends, progress)
-        return
+    match cell:
+        case "decode/memory":
+            for records in effort.memory:
+                progress(f"{records:,} records on the fly")
+                yield _spark(cell, f"{SPARK}, {records:,}", 2, records, 1, str(records))
+        case "what-if":
+            yield _what_if(*effort.played, progress)
+        case "derive/one-day":
+            yield from _derive(*effort.fleet, progress)
+        case "derive/every-day":
+            yield _derive_every_day(*effort.every_day, progress)
+        case "ends":
+            yield from _ends(effort.ends, progress)
+        case _:
+            yield from _decode(cell, effort, folder, progress)
+
+
+def _decode(cell: str, effort: Effort, folder: Path, progress: Callable[[str], None]) -> Iterator[Run]:
     parquet = folder / "records"
     if not parquet.exists():
         progress("writing records")
@@ -164,9 +174,7 @@ def _what_if(groups: int, generations: int, progress: Callable[[str], None]) -> 
 
 def _derive(groups: int, days: int, progress: Callable[[str], None]) -> Iterator[Run]:
     """Derive one more day: of old tables on one core and on two, and of young ones."""
-    folder = FLEETS / f"{groups}-groups-{days}-days"
-    progress(f"making {groups:,} groups of {days} days; tables in {folder} are used again")
-    _said_by("derive", "make", _WHAT_IF_CORES, folder, groups, days)
+    folder = _fleet_tables(groups, days, progress)
     for age, cores in (("old", 1), ("old", 2), ("young", 2)):
         day = YOUNG_DAYS if age == "young" else days
         what = f"{_ONE_DAY}, day {day} of {groups:,} groups"
@@ -183,6 +191,32 @@ def _derive(groups: int, days: int, progress: Callable[[str], None]) -> Iterator
             said["jvm_mib"],
             {name: said[name] for name in ("cpu_by_table", "rows", "bytes")},
         )
+
+
+def _derive_every_day(groups: int, days: int, progress: Callable[[str], None]) -> Run:
+    folder = _fleet_tables(groups, days, progress)
+    what = f"{days} days of {groups:,} groups, one after another"
+    progress(what)
+    said = _said_by("derive", "every", _WHAT_IF_CORES, folder, groups, days)
+    return Run(
+        EVERY_DAY,
+        what,
+        said["rows"]["lag"] + said["rows"]["rebalances"],
+        _WHAT_IF_CORES,
+        said["seconds"],
+        said["cpu_seconds"],
+        said["python_mib"],
+        said["jvm_mib"],
+        {name: said[name] for name in ("seconds_of_days", "rows")},
+    )
+
+
+def _fleet_tables(groups: int, days: int, progress: Callable[[str], None]) -> Path:
+    """Return the folder of a fleet's tables, which are made unless an earlier run has."""
+    folder = FLEETS / f"{groups}-groups-{days}-days"
+    progress(f"making {groups:,} groups of {days} days; tables in {folder} are used again")
+    _said_by("derive", "make", _WHAT_IF_CORES, folder, groups, days)
+    return folder
 
 
 def _ends(topics: int, progress: Callable[[str], None]) -> Iterator[Run]:

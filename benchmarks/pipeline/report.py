@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 from benchmarks.layout import Table, keep_results, markdown
 from benchmarks.pipeline.cells import (
     CORE,
     DERIVE,
     ENDS,
+    EVERY_DAY,
     FORMATTER,
     MEMORY,
     ONE_CORE,
@@ -32,6 +34,8 @@ MOST_SECONDS = 600
 """For what-if."""
 MOST_AGEING = 1.2
 """Time of one more day in old tables, over that in young ones."""
+_SOME_DAYS = 10
+"""Days at the start and at the end whose times are compared."""
 MOST_ENDS_SECONDS = 10.0
 """For a sample of the log-end offsets of `ENDS_PARTITIONS`."""
 ENDS_PARTITIONS = 150_000
@@ -55,7 +59,8 @@ names of groups and topics. The best round counts.
   has 5 members at the start and a topic of 100 partitions, which 6 or 7 groups read. A day has 20 generations
   of each group, 6 commits of each of its partitions, and 6 samples of the log-end offsets. Every twentieth
   group is of KIP-848. A record is a row of `lag` or `rebalances`. The last day is derived on one core and on
-  two, and compared with the second one; `lookback_days` is 7.
+  two, and compared with the second one; `lookback_days` is 7. **Every day**: all days of a fleet of the same
+  kind, one after another in one process, on two cores.
 - **Log-end offsets**: a sample of all partitions of one LocalKafka, whose limit of open files bounds them:
   the topics are described, the offsets are queried, and the rows are written. A record is a partition.
 """
@@ -125,6 +130,16 @@ def _derived(results: Results) -> list[str]:
         grown = old.seconds / young.seconds
         mark = "✓" if grown <= MOST_AGEING else "✗"
         lines.append(f"{mark} {old.what}: over {young.what}, times: {grown:.2f} (at most {MOST_AGEING})")
+    for every in (run for run in results.runs if run.cell == EVERY_DAY):
+        # The first day is that of the JVM's start.
+        _, *days = every.more["seconds_of_days"]
+        some = min(_SOME_DAYS, len(days) // 2)
+        first, last = median(days[:some]), median(days[-some:])
+        mark = "✓" if last <= MOST_AGEING * first else "✗"
+        lines.append(
+            f"{mark} {every.what}: the last {some} take {last:.1f} s each, {last / first:.2f} times the "
+            f"first {some} after the first day (at most {MOST_AGEING})"
+        )
     if ends:
         # Most of it is the start of Kafka's client and of Spark's code, whatever the number of partitions.
         lines.append(f"  ends of {ends[0].what}: {ends[0].seconds:.2f} s")

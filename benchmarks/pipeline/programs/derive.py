@@ -2,9 +2,10 @@
 
 Arguments: what to do, the cores (Spark's, and those that the process may use), a folder, the number of
 groups, and the number of days, two or more. `make` writes the base tables of all days (`old`) and of the
-first two (`young`), and derives the days before the last one. `old` and `young` derive the last day. A day of
-the fleet has 6 commits of each of the 100 partitions of a group, 6 samples of the log-end offsets of all
-topics, and 20 generations of each group; a topic has 100 partitions, and 20 groups read 3 topics.
+first two (`young`), and derives the days before the last one. `old` and `young` derive the last day.
+`every` derives all days of `old`, one after another. A day of the fleet has 6 commits of each of the 100
+partitions of a group, 6 samples of the log-end offsets of all topics, and 20 generations of each group; a
+topic has 100 partitions, and 20 groups read 3 topics.
 """
 
 import json
@@ -53,12 +54,18 @@ def main(what: str, cores: int, folder: Path, groups: int, days: int) -> None:
     use_cores(cores)
     spark = local_session(cores, memory="4g", tasks=_TASKS)
     fleet = fleet_of(groups, days)
-    done = make(spark, fleet, folder) if what == "make" else measure(spark, fleet, folder, what)
+    match what:
+        case "make":
+            done = make(spark, fleet, folder)
+        case "every":
+            done = derive_every_day(spark, fleet, folder)
+        case _:
+            done = measure(spark, fleet, folder, what)
     print(json.dumps(done))
     spark.stop()
 
 
-def make(spark: SparkSession, fleet: Fleet, folder: Path) -> dict[str, float]:
+def make(spark: SparkSession, fleet: Fleet, folder: Path) -> dict[str, Any]:
     """Write the base tables, unless an earlier run has; return the seconds."""
     began = time.perf_counter()
     complete = folder / "complete"
@@ -101,6 +108,29 @@ def measure(spark: SparkSession, fleet: Fleet, folder: Path, what: str) -> dict[
             for table in schemas.TABLES.values()
         },
         "bytes": _sizes(folder / what, last),
+    }
+
+
+def derive_every_day(spark: SparkSession, fleet: Fleet, folder: Path) -> dict[str, Any]:
+    """Derive all days of the old tables, one after another; return the seconds of each day."""
+    tables = open_tables(spark, str(folder / "old"))
+    for table in schemas.DERIVED_TABLES:
+        tables.retain(table, date.max)
+    seconds = []
+    with Watch() as watch:
+        used = watch.cpu_seconds()
+        for number in range(int(fleet.days)):
+            began = time.perf_counter()
+            derive(tables, [day(fleet, number)], lookback_days=_LOOKBACK_DAYS)
+            seconds.append(time.perf_counter() - began)
+        cpu = watch.cpu_seconds() - used
+    return {
+        "seconds": sum(seconds),
+        "cpu_seconds": cpu,
+        "seconds_of_days": seconds,
+        "python_mib": watch.python,
+        "jvm_mib": watch.jvm,
+        "rows": {table.name: tables.read(table).count() for table in schemas.DERIVED_TABLES},
     }
 
 

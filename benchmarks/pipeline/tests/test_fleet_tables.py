@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from benchmarks.pipeline.programs.derive import fleet_of, make, measure
+from benchmarks.pipeline.programs.derive import derive_every_day, fleet_of, make, measure
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline import open_tables, schemas
@@ -27,3 +27,14 @@ def test_a_day_of_a_fleet_has_its_rebalances_and_lag(spark: SparkSession, tmp_pa
     last = (fleet.start + timedelta(days=_DAYS - 1)).date()
     rebalances = tables.read(schemas.REBALANCES, since=last)
     assert rebalances.where("trigger = 'first' or previous_generation is null").isEmpty()
+
+
+def test_every_day_of_a_fleet_is_derived(spark: SparkSession, tmp_path: Path) -> None:
+    fleet = fleet_of(_GROUPS, 3)
+    make(spark, fleet, tmp_path)
+    found = derive_every_day(spark, fleet, tmp_path)
+    assert len(found["seconds_of_days"]) == 3
+    assert found["rows"]["rebalances"] == _GROUPS * 20 * 3
+    second = (fleet.start + timedelta(days=1)).date()
+    lag = open_tables(spark, str(tmp_path / "old")).read(schemas.LAG, since=second)
+    assert lag.count() == _GROUPS * 100 * 6 * 2, "on the first day some partitions have no commit yet"

@@ -7,7 +7,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from groupwright.pipeline._jobs.kafka import connected
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._jobs.state import BatchRange, State
 from groupwright.pipeline._tables.files import Folder
+from groupwright.pipeline._tables.former_columns import former_schema
 from groupwright.pipeline.jobs import Settings, run_stream
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.ports import free_port
@@ -289,7 +290,10 @@ def offsets_of(tables: Tables) -> set[int]:
 def test_tables_of_the_version_before_are_upgraded_and_their_unfinished_batch_is_completed(
     kafka: LocalKafka, run_job: Callable[..., str], spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The layout of the version that had `held.json`, killed before its second batch was in all tables."""
+    """The layout of the version that had `held.json`, killed before its second batch was in all tables.
+
+    That version had other names of columns, too.
+    """
     events = "events-of-the-version-before"
     kafka.create_topic(events)
     produce_events(kafka, events, 4)
@@ -314,6 +318,9 @@ def test_tables_of_the_version_before_are_upgraded_and_their_unfinished_batch_is
     half = tables.read(schemas.CLIENT_EVENTS).where("log_offset < 2")
     half = half.withColumn("log_offset", half.log_offset + 4)
     tables.add(schemas.CLIENT_EVENTS, half, Batch("stream-a-checkpoint", 1))
+    churn = replace(schemas.CHURN, schema=former_schema(schemas.CHURN))
+    hour = {"group_id": "billing", "moved": 3, "fewest_moves": 2, "date": date(2026, 11, 1)}
+    tables.add(churn, spark.createDataFrame([hour], churn.schema), Batch("derived", 0))
 
     assert "tables of an older version" in run_job("batch", *where, exit_code=1)
     assert "upgraded" in run_job("upgrade", *where)
@@ -321,4 +328,6 @@ def test_tables_of_the_version_before_are_upgraded_and_their_unfinished_batch_is
     run_job("batch", *where)
     assert offsets_of(tables) == before | {4, 5}
     assert tables.read(schemas.CLIENT_EVENTS).count() == 6, "what was there already is there once"
+    old = tables.read(schemas.CHURN, until=date(2026, 11, 1)).collect()
+    assert [(row.moved, row.min_moves) for row in old] == [(3, 2)]
     assert positions.load(tables).topics[events] == replace(read.topics[events], offsets={0: 6})

@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 
 from groupwright.pipeline import _report
+from groupwright.pipeline._report import findings
 from groupwright.pipeline._report.charts import LAG_WIDTH, draw_churn, draw_lag, draw_ownership, draw_timeline
 from groupwright.pipeline._report.drawing import WIDTH, Drawing, Text, text_width
 from groupwright.pipeline._report.facts import Churn, Lag, LagSeries, Limits
@@ -92,6 +93,20 @@ def test_a_group_with_two_samples_has_a_line_and_two_points() -> None:
     assert [path.css_class for path in alone.paths].count("dot") == 1
     gaps = draw_lag(lag, LagSeries("orders", [None, 3, *[None] * 40, 5], None))
     assert [path.css_class for path in gaps.paths].count("dot") == 2, "a sample between gaps is visible"
+
+
+def test_a_group_without_lag_is_labelled_at_its_baseline() -> None:
+    drawing = draw_lag(Lag(START, START + timedelta(minutes=5), [], 1), LagSeries("billing", [0, 0], None))
+    (label,) = (text for text in drawing.texts if text.text == "0 messages")
+    (axis,) = (path for path in drawing.paths if path.css_class == "axis")
+    assert label.y == float(axis.d.rpartition(" ")[2]) - 6
+    assert not any(path.css_class == "grid" for path in drawing.paths)
+
+
+def test_a_storm_over_adjacent_intervals_is_one() -> None:
+    storms = {"billing": frozenset({0, 1, 3}), "shipping": frozenset({1}), "returns": frozenset[int]()}
+    found = Churn(START, 60, {name: [6, 6, 0, 6] for name in storms}, storms, 3, [])
+    assert findings.churn(found) == "3 storms in 2 groups: 5 rebalances within 10 minutes"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

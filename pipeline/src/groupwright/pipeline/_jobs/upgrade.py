@@ -1,4 +1,4 @@
-"""Upgrade of tables that an older version wrote: their positions, and the batch that was left unfinished.
+"""Upgrade of tables that an older version wrote: names of columns, positions, and the unfinished batch.
 
 Older versions kept positions in `held.json` without topic ids, the cluster in `cluster.json`, and a stream's
 unfinished batch in Spark's checkpoint alone.
@@ -15,7 +15,7 @@ from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import CHECKPOINT, BatchRange, parse_offsets, planned_end
-from groupwright.pipeline._tables import Batch
+from groupwright.pipeline._tables import RENAMED_TABLES, Batch
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline.errors import PipelineError, spark_errors
 
@@ -30,10 +30,13 @@ def run_upgrade(spark: SparkSession, settings: Settings) -> bool:
         TablesError: The tables cannot be opened or written.
     """
     with spark_errors("the upgrade"), job_context(spark, settings, "upgrade") as context:
+        former = list(filter(context.tables.has_former_names, RENAMED_TABLES))
+        for table in former:
+            context.tables.rename_columns(table)
         folder = Folder(spark, settings.state_folder)
         text = folder.read(_OFFSETS)
         if text is None:
-            return False
+            return bool(former)
         offsets = parse_offsets(json.loads(text))
         cluster = json.loads(folder.read(_CLUSTER) or "{}")
         if not context.ingest.positions.sequence:

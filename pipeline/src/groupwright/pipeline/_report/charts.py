@@ -39,7 +39,8 @@ def draw_timeline(timeline: Timeline, limits: Limits) -> Drawing:
     foot = head + step * max(1, len(shown))
     drawing = Drawing(foot + 26, f"Timeline of rebalances of {timeline.group}")
     panel = (WIDTH - _LABELS) / max(len(rebalances), 4)
-    scale = max((_duration(events) for r in rebalances if (events := r.events)), default=0.0)
+    # A rebalance with a handover takes longer than its events, which are those of its first round.
+    scale = max((max(_duration(r.events), r.duration or 0.0) for r in rebalances if r.events), default=0.0)
     for place, (_, name) in enumerate(shown):
         drawing.texts.append(
             Text(_LABELS - 12, head + step * place + 14, short(name, _NAME_LENGTH), "name", "end", name)
@@ -190,8 +191,10 @@ def draw_lag(lag: Lag, series: LagSeries, deploy: datetime | None = None) -> Dra
         if len(run) == 1 or known <= _FEW_SAMPLES:
             drawing.paths += [Path(_dot(*point), "dot") for point in run]
     drawing.paths.append(Path(f"M{left} {height}L{left + width} {height}", "axis"))
-    drawing.paths.append(Path(f"M{left} 20L{left + width} 20", "grid"))
-    drawing.texts.append(Text(left, 14, f"{count(series.peak)} messages", "tick"))
+    if series.peak:
+        drawing.paths.append(Path(f"M{left} 20L{left + width} 20", "grid"))
+    top = 20 if series.peak else height
+    drawing.texts.append(Text(left, top - 6, f"{count(series.peak)} messages", "tick"))
     if deploy is not None and lag.since < deploy < lag.until:
         x = left + width * ((deploy - lag.since) / (lag.until - lag.since))
         drawing.paths.append(Path(f"M{x:.1f} 20L{x:.1f} {height}", "deploy"))

@@ -131,7 +131,8 @@ def _age(series: LagSeries, separator: str) -> str:
 
 def churn(found: Churn) -> str:
     """Return the number of rebalance storms, or the group with the most rebalances."""
-    storms = sum(len(places) for places in found.storms.values())
+    # Adjacent intervals have the same storm.
+    storms = sum(place - 1 not in places for places in found.storms.values() for place in places)
     if storms:
         stormy = sum(1 for places in found.storms.values() if places)
         return f"{_plural(storms, 'storm')} in {_plural(stormy, 'group')}: 5 rebalances within 10 minutes"
