@@ -58,7 +58,7 @@ def main(what: str, cores: int, folder: Path, groups: int, days: int) -> None:
         case "make":
             done = make(spark, fleet, folder)
         case "every":
-            done = derive_every_day(spark, fleet, folder)
+            done = derive_every_day(spark, fleet, folder / "old")
         case _:
             done = measure(spark, fleet, folder, what)
     print(json.dumps(done))
@@ -112,8 +112,8 @@ def measure(spark: SparkSession, fleet: Fleet, folder: Path, what: str) -> dict[
 
 
 def derive_every_day(spark: SparkSession, fleet: Fleet, folder: Path) -> dict[str, Any]:
-    """Derive all days of the old tables, one after another; return the seconds of each day."""
-    tables = open_tables(spark, str(folder / "old"))
+    """Derive all days of a fleet's tables, one after another; return the seconds of each day."""
+    tables = open_tables(spark, str(folder))
     for table in schemas.DERIVED_TABLES:
         tables.retain(table, date.max)
     seconds = []
