@@ -4,7 +4,7 @@ VENV   ?= .venv
 DIST   ?= dist
 BIN    := $(VENV)/bin
 ARGS   ?=
-JOBS   ?= 3
+JOBS   ?= 4
 
 # The tests start hundreds of interpreters, each of which would compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE

@@ -1,4 +1,4 @@
-"""Schedule of the tests for pytest-xdist (`make test JOBS=3`), and markers of the examples.
+"""Schedule of the tests for pytest-xdist (`make test JOBS=4`), and markers of the examples.
 
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
 in containers share one worker. Those on Spark share two, each with a session of its own: the jobs on a real
@@ -18,6 +18,18 @@ _JOBS = tuple(f"tests/jobs/test_{name}.py" for name in ("end_to_end", "main", "c
 """The jobs' tests that use the shared Spark."""
 _CONTAINERS = "containers"
 _SOAK = "integration_tests/soak/tests/test_soak_kafka.py"
+_LONG = (
+    "integration_tests/simulation/test_simulation.py",
+    "testing/tests/test_readme.py",
+    "cli/tests/test_demo.py",
+    "benchmarks/load/tests/test_load_kafka.py",
+    "assignors/tests/load/test_load_oracle.py",
+    "docs/tests/test_incident.py",
+    "benchmarks/consumer/tests/test_bench_kafka.py",
+    "charts/tests/test_prometheus_kafka.py",
+    "testing/tests/test_pytest_plugin.py",
+)
+"""Files of few tests that take a minute: run last, they would keep one worker busy and the others idle."""
 _FIRST = (_PARITY, _SPARK)
 _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness", "simulation", "pipeline_chaos")
 """Folders of the integration tests that need no cluster."""
@@ -44,7 +56,7 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         # The groups that take longest start before groups of more tests.
-        preferred = _FIRST if self._parity_runs() else (*_FIRST, _CONTAINERS, _SPARK_JOBS, _SOAK)
+        preferred = _FIRST if self._parity_runs() else (*_FIRST, _CONTAINERS, _SPARK_JOBS, _SOAK, *_LONG)
         group = next((each for each in preferred if each in self.workqueue), None)
         if group is not None:
             self.workqueue.move_to_end(group, last=False)

@@ -397,13 +397,13 @@ def test_without_an_answer_the_last_view_stays_until_there_is_one() -> None:
 
     assert [sentence(event) for event in missed] == ["no answer: broker 1 is away"]
     assert again == []
-    assert (view.silent_since, view.silence) == (START, "broker 1 is away still")
+    assert (view.unavailable_since, view.unavailable_reason) == (START, "broker 1 is away still")
     assert [each.name for each in view.members] == ["a"]
     (answered,) = watching.update(group(member("a", 0), committed={0: 5}), START + 12)
     assert sentence(answered) == "brokers answer again, after 12.0 s"
     for event in (*missed, answered):
         jsonschema.validate(document("billing", event), SCHEMA)
-    assert watching.view(START + 12).silent_since is None
+    assert watching.view(START + 12).unavailable_since is None
 
 
 # --- The frame

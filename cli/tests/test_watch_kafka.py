@@ -277,10 +277,10 @@ def test_a_broker_that_stops_leaves_the_last_view_and_is_found_again(
         documents.wait_for('"event": "group"')
         kafka.stop()
         stopped = lines.wait_for("Z  no answer: ")
-        documents.wait_for_event(lambda event: event["event"] == "silence", "silence")
+        documents.wait_for_event(lambda event: event["event"] == "unavailable", "the event unavailable")
         kafka.start()
         lines.wait_for(r"Z  brokers answer again, after \d+\.\d s", stopped)
-        answer = documents.wait_for_event(lambda event: event["event"] == "answer", "an answer")
+        answer = documents.wait_for_event(lambda event: event["event"] == "available", "the event available")
         assert answer["seconds"] > 0
     assert lines.output.count("no answer") == 1
     assert (lines.interrupt(), documents.interrupt()) == (130, 130)

@@ -96,7 +96,7 @@ def test_a_link_that_breaks_again_and_again_costs_no_membership(
         link.reset()
         loaded.wait_until_progress()
         link.drop()
-        wait_until(lambda: link.torn > 0, "something to be lost")
+        wait_until(lambda: link.lossy_connections > 0, "something to be lost")
         link.restore()
         loaded.wait_until_progress()
 

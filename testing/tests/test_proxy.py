@@ -149,16 +149,16 @@ def test_a_silent_link_holds_everything_back_and_loses_nothing(
 def test_what_is_dropped_is_lost_and_only_a_connection_that_lost_something_is_reset(
     link: Link, connect: Callable[[], socket.socket], eventually: Eventually
 ) -> None:
-    torn, whole = connect(), connect()
-    assert echoed(torn, b"heard") == echoed(whole, b"heard") == b"heard"
+    lossy, whole = connect(), connect()
+    assert echoed(lossy, b"heard") == echoed(whole, b"heard") == b"heard"
     link.drop()
-    torn.sendall(b"lost")
-    assert hears_nothing(torn)
-    assert (link.connections, link.torn) == (2, 1)
+    lossy.sendall(b"lost")
+    assert hears_nothing(lossy)
+    assert (link.connections, link.lossy_connections) == (2, 1)
 
     link.restore()
 
-    assert is_reset(torn)
+    assert is_reset(lossy)
     assert echoed(whole, b"again") == b"again"
     assert eventually(lambda: link.connections == 1)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from groupwright.testing._kafka.containers import KafkaContainers
     from groupwright.testing._kafka.kafka import Kafka
     from groupwright.testing._kafka.local_kafka import LocalKafka
-    from groupwright.testing._kafka.proxy import Conditions, Link, Proxy
+    from groupwright.testing._kafka.proxy import Link, LinkFaults, Proxy
     from groupwright.testing._kafka.security import Listener, Security
     from groupwright.testing.errors import (
         ContainersUnavailableError,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Conditions",
     "ContainersUnavailableError",
     "JarResolutionError",
     "JavaCompilationError",
@@ -40,6 +39,7 @@ __all__ = [
     "KafkaContainersError",
     "KafkaNotReadyError",
     "Link",
+    "LinkFaults",
     "Listener",
     "LocalKafka",
     "LocalKafkaError",
@@ -52,7 +52,6 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Conditions": "_kafka.proxy",
     "ContainersUnavailableError": "errors",
     "JarResolutionError": "errors",
     "JavaCompilationError": "errors",
@@ -64,6 +63,7 @@ _MODULES = {
     "KafkaContainersError": "errors",
     "KafkaNotReadyError": "errors",
     "Link": "_kafka.proxy",
+    "LinkFaults": "_kafka.proxy",
     "Listener": "_kafka.security",
     "LocalKafka": "_kafka.local_kafka",
     "LocalKafkaError": "errors",

@@ -174,20 +174,20 @@ class LagReported(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerMissing(Event):
+class BrokersUnavailable(Event):
     """Brokers do not answer."""
 
-    kind = "silence"
+    kind = "unavailable"
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered(Event):
+class BrokersAvailable(Event):
     """Brokers answer again.
 
     Attributes:
         seconds: Time without an answer.
     """
 
-    kind = "answer"
+    kind = "available"
     seconds: float

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from groupwright.cli._command_line.output import by_topic, plural
 from groupwright.cli._watch.events import (
-    Answered,
-    AnswerMissing,
+    BrokersAvailable,
+    BrokersUnavailable,
     Event,
     GroupSeen,
     LagReported,
@@ -49,9 +49,9 @@ def sentence(event: Event) -> str:  # noqa: PLR0911 - one for each kind
             return f"rebalance: {rebalance(event)}"
         case LagReported():
             return f"{lag(event.lag)}{stalled(event.stalled)}"
-        case AnswerMissing():
+        case BrokersUnavailable():
             return f"no answer: {event.reason}"
-        case Answered():
+        case BrokersAvailable():
             return f"brokers answer again, after {event.seconds:.1f} s"
         case _:
             raise NotImplementedError(event)

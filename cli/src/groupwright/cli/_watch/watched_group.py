@@ -9,8 +9,8 @@ from groupwright.cli._cluster.group_history import NOT_REBALANCING, GroupHistory
 from groupwright.cli._cluster.lag import GroupLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupMember, Partitions, TopicPartition
 from groupwright.cli._watch.events import (
-    Answered,
-    AnswerMissing,
+    BrokersAvailable,
+    BrokersUnavailable,
     Event,
     GroupSeen,
     LagReported,
@@ -43,8 +43,8 @@ class GroupView:
         rebalances: The rebalances that were seen, the newest first.
         rebalances_a_minute: Number of those that ended within the last minute.
         rebalancing_seconds: For how long the present rebalance has been seen; None if there is none.
-        silent_since: The time of the last response, if brokers do not respond; else None.
-        silence: Why they do not respond.
+        unavailable_since: The time of the last response, if brokers do not respond; else None.
+        unavailable_reason: Why they do not respond.
     """
 
     group: str
@@ -62,8 +62,8 @@ class GroupView:
     rebalances: tuple[Rebalanced, ...]
     rebalances_a_minute: int
     rebalancing_seconds: float | None
-    silent_since: float | None
-    silence: str
+    unavailable_since: float | None
+    unavailable_reason: str
 
     @property
     def exists(self) -> bool:
@@ -114,7 +114,7 @@ class WatchedGroup:
         self._gained_at: dict[tuple[str, TopicPartition], float] = {}
         self._rebalance: _Rebalance | None = None
         self._rebalances: deque[Rebalanced] = deque(maxlen=_HISTORY)
-        self._silence = ""
+        self._unavailable_reason = ""
 
     # --- Snapshots ----------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class WatchedGroup:
             lag: The group with its lag.
             time: The time of the snapshot, in seconds since the epoch.
         """
-        events: list[Event] = self._answered(time)
+        events: list[Event] = self._available(time)
         before, self._lag = self._lag, lag
         epoch_before, count = self._history.generation, self._history.rebalances
         self._history.update(lag, None, time)
@@ -156,13 +156,15 @@ class WatchedGroup:
             reason: Why there is no answer.
             time: The time.
         """
-        is_new, self._silence = not self._silence, reason
-        return [AnswerMissing(time=time, reason=reason)] if is_new and self._lag is not None else []
+        is_new, self._unavailable_reason = not self._unavailable_reason, reason
+        return [BrokersUnavailable(time=time, reason=reason)] if is_new and self._lag is not None else []
 
-    def _answered(self, time: float) -> list[Event]:
-        was_silent, self._silence = bool(self._silence), ""
+    def _available(self, time: float) -> list[Event]:
+        was_unavailable, self._unavailable_reason = bool(self._unavailable_reason), ""
         return (
-            [Answered(time=time, seconds=time - self._time)] if was_silent and self._lag is not None else []
+            [BrokersAvailable(time=time, seconds=time - self._time)]
+            if was_unavailable and self._lag is not None
+            else []
         )
 
     def _start(self, group: DescribedGroup, time: float) -> list[Event]:
@@ -292,8 +294,8 @@ class WatchedGroup:
             rebalances=tuple(self._rebalances),
             rebalances_a_minute=sum(now - each.time < _STORM_SECONDS for each in self._rebalances),
             rebalancing_seconds=None if self._rebalance is None else self._time - self._rebalance.began,
-            silent_since=self._time if self._silence else None,
-            silence=self._silence,
+            unavailable_since=self._time if self._unavailable_reason else None,
+            unavailable_reason=self._unavailable_reason,
         )
 
     def _member(self, member: GroupMember, lags: Mapping[TopicPartition, int]) -> MemberView:

@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
-class Conditions:
+class LinkFaults:
     """Faults of a link."""
 
     cut: bool = False
@@ -41,7 +41,7 @@ class Conditions:
     """Maximum rate in each direction of each connection; None for no limit."""
 
 
-_NO_FAULTS = Conditions()
+_NO_FAULTS = LinkFaults()
 
 
 class Proxy:
@@ -111,7 +111,7 @@ class Link:
         self.target_port = target_port
         self.port = 0
         """Port for clients, chosen by the operating system."""
-        self.conditions = _NO_FAULTS
+        self.faults = _NO_FAULTS
         self._proxy = proxy
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
@@ -129,25 +129,25 @@ class Link:
         return len(self._connections)
 
     @property
-    def torn(self) -> int:
+    def lossy_connections(self) -> int:
         """Number of connections that have lost bytes, and will be reset when dropping ends."""
-        return sum(connection.torn for connection in list(self._connections))
+        return sum(connection.has_lost_bytes for connection in list(self._connections))
 
     def cut(self) -> None:
         """Reset all connections, and new ones when they are opened."""
-        self.impose(replace(self.conditions, cut=True))
+        self.set_faults(replace(self.faults, cut=True))
 
     def silence(self) -> None:
         """Hold all bytes back; connections stay open."""
-        self.impose(replace(self.conditions, silent=True))
+        self.set_faults(replace(self.faults, silent=True))
 
     def drop(self) -> None:
         """Drop all bytes. Connections stay open until `restore`, which resets those that have lost bytes."""
-        self.impose(replace(self.conditions, dropping=True))
+        self.set_faults(replace(self.faults, dropping=True))
 
     def delay(self, seconds: float, *, jitter: float = 0.0) -> None:
         """Delay each byte by `seconds` in each direction, plus a random time of up to `jitter` seconds."""
-        self.impose(replace(self.conditions, delay=seconds, jitter=jitter))
+        self.set_faults(replace(self.faults, delay=seconds, jitter=jitter))
 
     def throttle(self, bytes_per_second: float) -> None:
         """Limit the rate, in each direction of each connection."""
@@ -155,7 +155,7 @@ class Link:
             raise ValueError(
                 f"bytes_per_second must be more than 0, not {bytes_per_second}; silence() stops all bytes"
             )
-        self.impose(replace(self.conditions, bytes_per_second=bytes_per_second))
+        self.set_faults(replace(self.faults, bytes_per_second=bytes_per_second))
 
     def reset(self) -> None:
         """Reset all connections once; new ones are accepted."""
@@ -163,11 +163,11 @@ class Link:
 
     def restore(self) -> None:
         """End all faults."""
-        self.impose(_NO_FAULTS)
+        self.set_faults(_NO_FAULTS)
 
-    def impose(self, conditions: Conditions) -> None:
-        """Replace the conditions. The new ones are in effect when this returns."""
-        self._proxy.call(lambda: self._impose(conditions))
+    def set_faults(self, faults: LinkFaults) -> None:
+        """Replace the faults. The new ones are in effect when this returns."""
+        self._proxy.call(lambda: self._set_faults(faults))
 
     # --- In the proxy's thread
 
@@ -191,18 +191,18 @@ class Link:
         for connection in list(self._connections):
             await connection.end()
 
-    async def _impose(self, conditions: Conditions) -> None:
-        drops_no_more = self.conditions.dropping and not conditions.dropping
-        self.conditions = conditions
+    async def _set_faults(self, faults: LinkFaults) -> None:
+        drops_no_more = self.faults.dropping and not faults.dropping
+        self.faults = faults
         self._changed.set()
         self._changed = asyncio.Event()
         for connection in list(self._connections):
-            if conditions.cut or (drops_no_more and connection.torn):
+            if faults.cut or (drops_no_more and connection.has_lost_bytes):
                 await connection.end()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Not a coroutine: one that is cancelled before its first step would leave the socket open.
-        if self.conditions.cut or self._ended:
+        if self.faults.cut or self._ended:
             writer.transport.abort()
             return
         connection = _Connection(self, writer)
@@ -216,7 +216,7 @@ class Link:
             self._connections.discard(connection)
 
     async def changed(self, timeout: float) -> None:
-        """Wait until the conditions change, for at most `timeout` seconds."""
+        """Wait until the faults change, for at most `timeout` seconds."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), timeout)
 
@@ -225,8 +225,8 @@ class _Connection:
     """A client's connection, and its counterpart to the server."""
 
     def __init__(self, link: Link, client: asyncio.StreamWriter) -> None:
-        self.torn = False
-        """True if bytes were lost."""
+        self.has_lost_bytes = False
+        """True if bytes were lost; it will be reset when dropping ends."""
         self.serving: asyncio.Task[None] | None = None
         """Kept here, since asyncio itself keeps no strong reference to a task."""
         self._link = link
@@ -270,26 +270,26 @@ class _Connection:
         loop, due = asyncio.get_running_loop(), 0.0
         while True:
             data = await _read(source)
-            conditions = self._link.conditions
-            if conditions.dropping:
-                self.torn = True
+            faults = self._link.faults
+            if faults.dropping:
+                self.has_lost_bytes = True
                 if data:
                     continue
                 await _until_cancelled()
-            late = conditions.delay + conditions.jitter * random.random()  # noqa: S311 - no secret
+            late = faults.delay + faults.jitter * random.random()  # noqa: S311 - no secret
             due = max(due, loop.time() + late)
             await queue.put((due, data))
             if not data:
                 await _until_cancelled()  # `_send` ends the connection after it has written the bytes before
 
     async def _send(self, sink: asyncio.StreamWriter, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
-        """Write queued bytes when they are due and the conditions allow."""
+        """Write queued bytes when they are due and the faults allow."""
         loop = asyncio.get_running_loop()
         while True:
             due, data = await queue.get()
             if (early := due - loop.time()) > 0:
                 await asyncio.sleep(early)
-            while self._link.conditions.silent:
+            while self._link.faults.silent:
                 await self._link.changed(_CALL_SECONDS)
             if not data:
                 return
@@ -300,7 +300,7 @@ class _Connection:
 
     async def _write(self, sink: asyncio.StreamWriter, data: bytes) -> None:
         while data:
-            rate = self._link.conditions.bytes_per_second
+            rate = self._link.faults.bytes_per_second
             size = len(data) if rate is None else max(1, int(rate * _SLICE_SECONDS))
             if rate is not None:
                 await asyncio.sleep(min(size, len(data)) / rate)
