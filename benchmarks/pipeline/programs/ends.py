@@ -1,8 +1,8 @@
-"""Samples the log-end offsets of all partitions of a cluster, and prints in a line of JSON what it took.
+"""Samples the log-end offsets of all partitions of a broker, and prints in a line of JSON what it took.
 
-Arguments: the number of topics, of partitions of each, and of brokers. One broker is a LocalKafka, more are
-in containers; a broker can have as many partitions as its process may open files. A sample is what the jobs
-take: the topics are described, the ends are queried, and the rows are added to the table.
+Arguments: the number of topics, and of partitions of each. The broker is a LocalKafka, and the number of
+files that its process may open bounds the partitions. A sample is what the jobs take: the topics are
+described, the ends are queried, and the rows are added to the table.
 """
 
 import json
@@ -19,7 +19,7 @@ from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline._jobs.kafka import connected
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._tables import Batch
-from groupwright.testing import Kafka, KafkaContainers, LocalKafka
+from groupwright.testing import LocalKafka
 
 _ROUNDS = 4
 _PATIENCE = 300.0
@@ -28,10 +28,10 @@ _SMALL = {"log.index.size.max.bytes": 4096, "log.segment.bytes": 1 << 20}
 """Each partition maps its indexes into memory, as large as they may become."""
 
 
-def main(topics: int, partitions: int, brokers: int = 1) -> None:
+def main(topics: int, partitions: int) -> None:
     """Create the topics, sample a few times, and print."""
     names = [f"topic-{number:05d}" for number in range(topics)]
-    with _cluster(brokers) as kafka:
+    with LocalKafka(config=_SMALL, heap="1g", startup_timeout=_PATIENCE) as kafka:
         create(kafka, names, partitions)
         client = {"bootstrap.servers": kafka.bootstrap_servers}
         with (
@@ -64,7 +64,7 @@ def main(topics: int, partitions: int, brokers: int = 1) -> None:
     print(json.dumps({"rounds": rounds}))
 
 
-def create(kafka: Kafka, names: Sequence[str], partitions: int) -> None:
+def create(kafka: LocalKafka, names: Sequence[str], partitions: int) -> None:
     """Create topics without replicas, some at a time, and wait for the leaders of their partitions."""
     admin = kafka.admin()
     for first in range(0, len(names), _TOPICS_A_REQUEST):
@@ -81,12 +81,6 @@ def create(kafka: Kafka, names: Sequence[str], partitions: int) -> None:
             return
         if time.monotonic() > deadline:
             raise TimeoutError(f"{sum(led)} of {len(names) * partitions} partitions have a leader")
-
-
-def _cluster(brokers: int) -> LocalKafka | KafkaContainers:
-    if brokers == 1:
-        return LocalKafka(config=_SMALL, heap="1g", startup_timeout=_PATIENCE)
-    return KafkaContainers(brokers, config=_SMALL, heap="1g", startup_timeout=_PATIENCE)
 
 
 if __name__ == "__main__":
