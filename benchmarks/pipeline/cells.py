@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,21 +107,20 @@ QUICK = Effort(
 
 def run(cell: str, effort: Effort, folder: Path, progress: Callable[[str], None]) -> Iterator[Run]:
     """Run a cell; `folder` is for files."""
-    match cell:
-        case "decode/memory":
-            for records in effort.memory:
-                progress(f"{records:,} records on the fly")
-                yield _spark(cell, f"{SPARK}, {records:,}", 2, records, 1, str(records))
-        case "what-if":
-            yield _what_if(*effort.played, progress)
-        case "derive/one-day":
-            yield from _derive(*effort.fleet, progress)
-        case "derive/every-day":
-            yield _derive_every_day(*effort.every_day, progress)
-        case "ends":
-            yield from _ends(effort.ends, progress)
-        case _:
-            yield from _decode(cell, effort, folder, progress)
+    runners = {
+        MEMORY: lambda: _memory(effort.memory, progress),
+        WHAT_IF: lambda: _what_if(*effort.played, progress),
+        DERIVE: lambda: _derive(*effort.fleet, progress),
+        EVERY_DAY: lambda: _derive_every_day(*effort.every_day, progress),
+        ENDS: lambda: _ends(effort.ends, progress),
+    }
+    return runners.get(cell, lambda: _decode(cell, effort, folder, progress))()
+
+
+def _memory(sizes: Iterable[int], progress: Callable[[str], None]) -> Iterator[Run]:
+    for records in sizes:
+        progress(f"{records:,} records on the fly")
+        yield _spark(MEMORY, f"{SPARK}, {records:,}", 2, records, 1, str(records))
 
 
 def _decode(cell: str, effort: Effort, folder: Path, progress: Callable[[str], None]) -> Iterator[Run]:
@@ -165,11 +164,11 @@ def _spark(cell: str, what: str, cores: int, records: int, rounds: int, source: 
     return Run(cell, what, records, cores, **best, python_mib=said["python_mib"], jvm_mib=said["jvm_mib"])
 
 
-def _what_if(groups: int, generations: int, progress: Callable[[str], None]) -> Run:
+def _what_if(groups: int, generations: int, progress: Callable[[str], None]) -> Iterator[Run]:
     what = f"{groups:,} groups of {generations} generations, {len(ASSIGNORS)} assignors"
     progress(what)
     said = _said_by("what_if", _WHAT_IF_CORES, groups, generations)
-    return Run(WHAT_IF, what, groups * generations * len(ASSIGNORS), _WHAT_IF_CORES, said["seconds"])
+    yield Run(WHAT_IF, what, groups * generations * len(ASSIGNORS), _WHAT_IF_CORES, said["seconds"])
 
 
 def _derive(groups: int, days: int, progress: Callable[[str], None]) -> Iterator[Run]:
@@ -180,34 +179,29 @@ def _derive(groups: int, days: int, progress: Callable[[str], None]) -> Iterator
         what = f"{_ONE_DAY}, day {day} of {groups:,} groups"
         progress(f"{what} on {cores}")
         said = _said_by("derive", age, cores, folder, groups, days)
-        yield Run(
-            DERIVE,
-            what,
-            said["rows"]["lag"] + said["rows"]["rebalances"],
-            cores,
-            said["seconds"],
-            said["cpu_seconds"],
-            said["python_mib"],
-            said["jvm_mib"],
-            {name: said[name] for name in ("cpu_by_table", "rows", "bytes")},
-        )
+        yield _derived(DERIVE, what, cores, said, ("cpu_by_table", "rows", "bytes"))
 
 
-def _derive_every_day(groups: int, days: int, progress: Callable[[str], None]) -> Run:
+def _derive_every_day(groups: int, days: int, progress: Callable[[str], None]) -> Iterator[Run]:
     folder = _fleet_tables(groups, days, progress)
     what = f"{days} days of {groups:,} groups, one after another"
     progress(what)
     said = _said_by("derive", "every", _WHAT_IF_CORES, folder, groups, days)
+    yield _derived(EVERY_DAY, what, _WHAT_IF_CORES, said, ("seconds_of_days", "rows"))
+
+
+def _derived(cell: str, what: str, cores: int, said: Mapping[str, Any], more: Iterable[str]) -> Run:
+    """Return the run that the program of derived tables describes; `more` names its further numbers."""
     return Run(
-        EVERY_DAY,
+        cell,
         what,
         said["rows"]["lag"] + said["rows"]["rebalances"],
-        _WHAT_IF_CORES,
+        cores,
         said["seconds"],
         said["cpu_seconds"],
         said["python_mib"],
         said["jvm_mib"],
-        {name: said[name] for name in ("seconds_of_days", "rows")},
+        {name: said[name] for name in more},
     )
 
 

@@ -9,10 +9,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
-
-from confluent_kafka.cimpl import NewTopic
 
 from groupwright.cli.pipeline.spark import local_spark
 from groupwright.pipeline import open_tables, schemas
@@ -23,7 +20,6 @@ from groupwright.testing import LocalKafka
 
 _ROUNDS = 4
 _PATIENCE = 300.0
-_TOPICS_A_REQUEST = 20
 _SMALL = {"log.index.size.max.bytes": 4096, "log.segment.bytes": 1 << 20}
 """Each partition maps its indexes into memory, as large as they may become."""
 
@@ -32,7 +28,8 @@ def main(topics: int, partitions: int) -> None:
     """Create the topics, sample a few times, and print."""
     names = [f"topic-{number:05d}" for number in range(topics)]
     with LocalKafka(config=_SMALL, heap="1g", startup_timeout=_PATIENCE) as kafka:
-        create(kafka, names, partitions)
+        for name in names:
+            kafka.create_topic(name, partitions)
         client = {"bootstrap.servers": kafka.bootstrap_servers}
         with (
             tempfile.TemporaryDirectory(prefix="groupwright-ends-") as folder,
@@ -62,25 +59,6 @@ def main(topics: int, partitions: int) -> None:
             if rows != _ROUNDS * topics * partitions:
                 raise RuntimeError(f"{rows} rows of {_ROUNDS} samples of {topics * partitions} partitions")
     print(json.dumps({"rounds": rounds}))
-
-
-def create(kafka: LocalKafka, names: Sequence[str], partitions: int) -> None:
-    """Create topics without replicas, some at a time, and wait for the leaders of their partitions."""
-    admin = kafka.admin()
-    for first in range(0, len(names), _TOPICS_A_REQUEST):
-        topics = [NewTopic(name, partitions, 1) for name in names[first : first + _TOPICS_A_REQUEST]]
-        for created in admin.create_topics(topics, request_timeout=_PATIENCE).values():
-            created.result(_PATIENCE)
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        known = admin.list_topics(timeout=_PATIENCE).topics
-        led = [
-            each.leader >= 0 for name in names if name in known for each in known[name].partitions.values()
-        ]
-        if len(led) == len(names) * partitions and all(led):
-            return
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{sum(led)} of {len(names) * partitions} partitions have a leader")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the README says of clusters: on Spark's own manager, a master and a worker, and on Hadoop's YARN.
+"""The README's commands for clusters, on Spark's standalone manager and on Hadoop's YARN.
 
 The machines' PATH is not the submitter's: their `python3` has neither pandas nor groupwright, and an executor
 that the command had not told which Python to take would end there.

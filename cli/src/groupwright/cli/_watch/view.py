@@ -91,8 +91,8 @@ def _head(view: GroupView, now: float) -> Iterator[Text]:
         before = ", partitions are those before it" if view.is_before_rebalance else ""
         yield _warning(f"Rebalancing for {span(view.rebalancing_seconds)}{before}")
     if view.unavailable_since is not None:
-        silent = span(max(now - view.unavailable_since, 0))
-        text = f"! No answer since {clock(view.unavailable_since)} ({silent}): {view.unavailable_reason}"
+        lasted = span(max(now - view.unavailable_since, 0))
+        text = f"! No answer since {clock(view.unavailable_since)} ({lasted}): {view.unavailable_reason}"
         yield Text(text, "bold red", overflow="fold")
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Message
 
 from groupwright.core import (
     Kind,
@@ -147,6 +147,11 @@ class CallbackTracker:
     def on_error(self, error: Any) -> None:
         """Record an error that librdkafka reported through poll or ``error_cb``."""
         self._guarded("error", lambda: self._track_error(error))
+
+    def on_messages(self, messages: Iterable[Message]) -> None:
+        """Record the errors among the messages that consume returned."""
+        for error in filter(None, map(Message.error, messages)):  # no line of Python for each message
+            self.on_error(error)
 
     def settle(self) -> None:
         """End a held rebalance that has settled. Called at the end of each poll, and at each scrape."""

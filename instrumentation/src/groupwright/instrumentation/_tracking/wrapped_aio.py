@@ -41,9 +41,7 @@ class WrappedAIOConsumer(TrackedConsumer, AIOConsumer):
             messages = await super().consume(*args, **kwargs)
         finally:
             self._tracker.on_poll_end(began)
-        for message in messages:
-            if message.error() is not None:
-                self._tracker.on_error(message.error())
+        self._tracker.on_messages(messages)
         return messages
 
     async def subscribe(self, *args: Any, **kwargs: Any) -> Any:

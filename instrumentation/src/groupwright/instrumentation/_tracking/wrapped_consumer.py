@@ -22,7 +22,6 @@ Native = confluent_kafka.Consumer
 C = TypeVar("C")
 
 _native_poll = Native.poll
-_error = Message.error
 _now = time.monotonic
 ASYNCHRONOUS_POSITION = 2
 """Position of `asynchronous` among the arguments of commit."""
@@ -57,8 +56,7 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
             messages = super().consume(num_messages, timeout)
         finally:
             tracker.on_poll_end(began)
-        for error in filter(None, map(_error, messages)):  # without a line of Python for each message
-            tracker.on_error(error)
+        tracker.on_messages(messages)
         return messages
 
     def subscribe(

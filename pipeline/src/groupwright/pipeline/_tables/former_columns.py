@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import StructField, StructType
 
-from groupwright.pipeline.schemas import CHURN, CLIENT_EVENTS, REBALANCES, Table
+from groupwright.pipeline.schemas import CHURN, CLIENT_EVENTS, REBALANCES, TABLES, Table
 
 _FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
     CHURN.name: {"min_moves": "fewest_moves"},
@@ -12,7 +12,7 @@ _FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
     REBALANCES.name: {"min_moves": "fewest_moves"},
 }
 """By table and column, the column's former name. A column of a struct has a path: ``leader.min_moves``."""
-RENAMED_TABLES = (CHURN, CLIENT_EVENTS, REBALANCES)
+RENAMED_TABLES = tuple(TABLES[name] for name in _FORMER_NAMES)
 """The tables with such columns."""
 
 
