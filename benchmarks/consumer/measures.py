@@ -66,7 +66,7 @@ class Place:
 def fetch(
     place: Place, contestant: Contestant, client: Client, effort: Effort, config: Mapping[str, object]
 ) -> FetchRun:
-    """Measure consuming the filled topic; `config` is passed to librdkafka.
+    """Measure consuming the filled topic; `config` is for the program and for librdkafka.
 
     Raises:
         TroubleError: The program times out or fails.

@@ -18,8 +18,11 @@ class Cell(StrEnum):
     THROUGHPUT = "throughput"
     """A filled topic is consumed by a lone member."""
 
+    FROZEN = "frozen"
+    """The same, without the passes of Python's garbage collector over what was there at the start."""
+
     DEFAULTS = "defaults"
-    """The same, with librdkafka's own settings, whose fetching pauses for a second when its queue is full."""
+    """As `THROUGHPUT`, with librdkafka's own settings: fetching pauses for a second at a full queue."""
 
     JOIN = "join"
     """A further member joins a group that consumes under a steady load."""
@@ -68,7 +71,7 @@ FETCHERS = (
 """Contestants with the filled topic, in order; compared ones run next to each other."""
 
 DEFAULT_FETCHERS = FETCHERS[:4]
-"""Contestants that repeat it with librdkafka's default settings."""
+"""Contestants that repeat it with a frozen heap, and with librdkafka's default settings."""
 
 JOINERS = (
     Contestant(GROUPWRIGHT, COOPERATIVE),
@@ -92,6 +95,7 @@ class Effort:
         messages: Number of messages in the filled topic.
         rounds: Repetitions for each contestant.
         slow_rounds: Repetitions for contestants that are several times slower.
+        frozen_rounds: Repetitions with a frozen heap.
         default_rounds: Repetitions with librdkafka's default settings.
         longest: Seconds after which a consumer stops early; its rate counts.
         group_sizes: Numbers of members before the join.
@@ -104,6 +108,7 @@ class Effort:
     messages: int
     rounds: int
     slow_rounds: int
+    frozen_rounds: int
     default_rounds: int
     longest: float
     group_sizes: tuple[int, ...]
@@ -116,13 +121,14 @@ class Effort:
     def cells(self) -> list[str]:
         """The names of the cells, as `--only` takes them."""
         joins = [join_cell(size) for size in self.group_sizes]
-        return [Cell.THROUGHPUT, Cell.DEFAULTS, *joins, Cell.LOAD_CHECK, Cell.EVENT, Cell.IDLE]
+        return [Cell.THROUGHPUT, Cell.FROZEN, Cell.DEFAULTS, *joins, Cell.LOAD_CHECK, Cell.EVENT, Cell.IDLE]
 
 
 FULL = Effort(
     messages=1_000_000,
     rounds=5,
     slow_rounds=2,
+    frozen_rounds=5,
     default_rounds=3,
     longest=10.0,
     group_sizes=(3, 10, 50),
@@ -135,6 +141,7 @@ QUICK = Effort(
     messages=200_000,
     rounds=2,
     slow_rounds=1,
+    frozen_rounds=2,
     default_rounds=1,
     longest=3.0,
     group_sizes=(3,),
@@ -144,10 +151,18 @@ QUICK = Effort(
     idles=1,
 )
 
-UNSTALLED = {"fetch.queue.backoff.ms": 10}
+UNSTALLED: dict[str, object] = {"fetch.queue.backoff.ms": 10}
 """Setting that shortens librdkafka's default pause of 1 s in fetching when its queue is full.
 
 The number of pauses in a run is random, and they dominate its duration: ratios would not compare the clients.
+"""
+
+FREEZE: dict[str, object] = {"freeze": True}
+"""Argument of the programs that has them call `gc.freeze` when their clients exist.
+
+Messages are objects that Python's garbage collector follows. At tens of thousands of them, it passes over all
+objects of the process: 15,000 in a program with confluent-kafka alone, 41,000 with Groupwright (kafka-python
+defines classes for all requests), and more than both in most services.
 """
 
 LOAD_INTERVALS = {3: 0.1, 10: 0.1, 50: 0.5}

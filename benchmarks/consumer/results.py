@@ -191,6 +191,7 @@ class Results:
         clients: Version of each client, or the reason why it is missing.
         messages: Number of messages in the filled topic.
         throughput: Results with the filled topic.
+        frozen: Results with the filled topic and a frozen heap.
         defaults: Results with the filled topic and librdkafka's default settings.
         joins: Results of joins, by the group's size before the join.
         load_checks: Results of load checks.
@@ -204,6 +205,7 @@ class Results:
     clients: dict[str, str]
     messages: int
     throughput: Outcomes[FetchRun] = field(default_factory=dict)
+    frozen: Outcomes[FetchRun] = field(default_factory=dict)
     defaults: Outcomes[FetchRun] = field(default_factory=dict)
     joins: dict[int, Outcomes[JoinRun]] = field(default_factory=dict)
     load_checks: Outcomes[LoadCheckRun] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Runs the cells: rivals in turn, again and again, so that what slows the machine slows them alike."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +13,7 @@ from benchmarks.consumer.plan import (
     DEFAULT_FETCHERS,
     FETCHERS,
     FILLED_PARTITIONS,
+    FREEZE,
     GROUPWRIGHT,
     IDLERS,
     JAVA,
@@ -28,7 +29,7 @@ from benchmarks.consumer.plan import (
     rounds_of,
 )
 from benchmarks.consumer.processes import TroubleError
-from benchmarks.consumer.results import Outcome, Outcomes, Results, Run, Status
+from benchmarks.consumer.results import FetchRun, Outcome, Outcomes, Results, Run, Status
 
 from groupwright.testing import LocalKafka
 
@@ -62,6 +63,7 @@ class Bench:
         joins = dict.fromkeys(map(join_cell, effort.group_sizes), effort.joins * len(JOINERS))
         runs = {
             Cell.THROUGHPUT: sum(rounds_of(each, effort) for each in FETCHERS),
+            Cell.FROZEN: effort.frozen_rounds * len(DEFAULT_FETCHERS),
             Cell.DEFAULTS: effort.default_rounds * len(DEFAULT_FETCHERS),
             Cell.LOAD_CHECK: effort.joins,
             Cell.EVENT: 1,
@@ -82,13 +84,16 @@ class Bench:
         with new_broker() as broker:
             place = Place(broker.bootstrap_servers)
             broker.create_topic(place.calm, FILLED_PARTITIONS)
-            if {Cell.THROUGHPUT, Cell.DEFAULTS} & set(self.cells):
+            if {Cell.THROUGHPUT, Cell.FROZEN, Cell.DEFAULTS} & set(self.cells):
                 self.progress("filling the topic", 0)
                 fill(broker, place.filled, FILLED_PARTITIONS, self.effort.messages)
             if Cell.THROUGHPUT in self.cells:
                 self._fetch(place, results)
+            if Cell.FROZEN in self.cells:
+                rounds, settings = self.effort.frozen_rounds, UNSTALLED | FREEZE
+                self._repeat(place, Cell.FROZEN, results.frozen, rounds, settings)
             if Cell.DEFAULTS in self.cells:
-                self._fetch_by_default(place, results)
+                self._repeat(place, Cell.DEFAULTS, results.defaults, self.effort.default_rounds, {})
             self._run_under_load(broker, place, results)
             if Cell.EVENT in self.cells:
                 self._wait_for_events(place, results)
@@ -122,11 +127,19 @@ class Bench:
                     measure = partial(measures.fetch, place, each, client, self.effort, UNSTALLED)
                     self._run(Cell.THROUGHPUT, each, results.throughput, measure)
 
-    def _fetch_by_default(self, place: Place, results: Results) -> None:
-        for _ in range(self.effort.default_rounds):
+    def _repeat(
+        self,
+        place: Place,
+        cell: Cell,
+        outcomes: Outcomes[FetchRun],
+        rounds: int,
+        settings: Mapping[str, object],
+    ) -> None:
+        for _ in range(rounds):
             for each in DEFAULT_FETCHERS:
-                measure = partial(measures.fetch, place, each, self.clients[each.client], self.effort, {})
-                self._run(Cell.DEFAULTS, each, results.defaults, measure)
+                client = self.clients[each.client]
+                measure = partial(measures.fetch, place, each, client, self.effort, settings)
+                self._run(cell, each, outcomes, measure)
 
     def _join(self, place: Place, size: int, topic: str, results: Results) -> None:
         outcomes = results.joins.setdefault(size, {})

@@ -24,6 +24,7 @@ def tables(results: Results) -> list[Table]:
     """Return all tables that have rows."""
     made = [
         _fetch_table("Throughput", results.throughput),
+        _fetch_table("Throughput with a frozen heap", results.frozen),
         _fetch_table("Throughput with librdkafka's own settings", results.defaults),
         *(_join_table(size, outcomes) for size, outcomes in results.joins.items()),
         _load_check_table(results),

@@ -29,6 +29,7 @@ def judge(results: Results) -> list[Finding]:
     return [
         *_failures(results),
         *_beside_confluent(results.throughput),
+        *_beside_confluent(results.frozen, " with a frozen heap"),
         *_beside_pure_python(results.throughput),
         *_joins(results),
         *_load_checks(results),
@@ -67,6 +68,7 @@ def _best_of(client: str, outcomes: Outcomes[FetchRun]) -> tuple[float, str] | N
 def _failures(results: Results) -> Iterator[Finding]:
     cells: dict[str, Mapping[str, AnyOutcome]] = {
         Cell.THROUGHPUT: results.throughput,
+        Cell.FROZEN: results.frozen,
         Cell.DEFAULTS: results.defaults,
         **{join_cell(size): outcomes for size, outcomes in results.joins.items()},
         Cell.LOAD_CHECK: results.load_checks,
@@ -79,12 +81,12 @@ def _failures(results: Results) -> Iterator[Finding]:
                 yield Finding(f"{cell}: {name} {outcome.status}: {outcome.note}", reached=False)
 
 
-def _beside_confluent(outcomes: Outcomes[FetchRun]) -> Iterator[Finding]:
+def _beside_confluent(outcomes: Outcomes[FetchRun], condition: str = "") -> Iterator[Finding]:
     for way, least in LEAST_RATIO.items():
         ours, theirs = Contestant(GROUPWRIGHT, way).name, Contestant(CONFLUENT, way).name
         found = ratio(best_rate(outcomes.get(ours)), best_rate(outcomes.get(theirs)))
         if found is not None:
-            text = f"{ours} fetches {found:.2f} times what confluent-kafka does, wanted {least:g}"
+            text = f"{ours} fetches {found:.2f} times what confluent-kafka does{condition}, wanted {least:g}"
             yield Finding(text, found >= least)
 
 

@@ -1,5 +1,6 @@
 """Groupwright's consumer, or confluent-kafka's, consumes a filled topic."""
 
+import gc
 import time
 
 import confluent_kafka
@@ -78,6 +79,9 @@ def main() -> None:
     consumer = make(config)
     try:
         consumer.subscribe([given["topic"]])
+        if "freeze" in given:
+            gc.collect()
+            gc.freeze()
         say("ready")
         fetch = by_poll if given["way"] == "poll()" else by_consume
         report(fetch(consumer, int(given["messages"]), float(given["longest"])))

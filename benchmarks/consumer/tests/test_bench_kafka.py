@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.consumer.contestants import prepare
-from benchmarks.consumer.plan import FETCHERS, MESSAGE_BYTES, Cell, Effort
+from benchmarks.consumer.plan import DEFAULT_FETCHERS, FETCHERS, MESSAGE_BYTES, Cell, Effort
 from benchmarks.consumer.results import Results, Status
 from benchmarks.consumer.runner import Bench
 
@@ -14,6 +14,7 @@ MOMENT = Effort(
     messages=100_000,
     rounds=1,
     slow_rounds=1,
+    frozen_rounds=1,
     default_rounds=1,
     longest=30.0,
     group_sizes=(),
@@ -30,7 +31,7 @@ def test_all_contestants_consume_wait_and_idle(tmp_path: Path) -> None:
     bench = Bench(
         prepare(tmp_path),
         MOMENT,
-        [Cell.THROUGHPUT, Cell.EVENT, Cell.IDLE],
+        [Cell.THROUGHPUT, Cell.FROZEN, Cell.EVENT, Cell.IDLE],
         lambda _, done: steps.append(done),
     )
 
@@ -39,7 +40,10 @@ def test_all_contestants_consume_wait_and_idle(tmp_path: Path) -> None:
     assert {name: outcome.status for name, outcome in results.throughput.items()} == {
         each.name: Status.OK for each in FETCHERS
     }
-    for outcome in results.throughput.values():
+    assert {name: outcome.status for name, outcome in results.frozen.items()} == {
+        each.name: Status.OK for each in DEFAULT_FETCHERS
+    }
+    for outcome in (*results.throughput.values(), *results.frozen.values()):
         (run,) = outcome.runs
         assert (run.messages, run.size) == (100_000, 100_000 * MESSAGE_BYTES)
         assert 0 < run.first < run.messages
