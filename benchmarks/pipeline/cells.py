@@ -70,7 +70,7 @@ class Effort:
         fleet: Groups and days of the fleet whose last day is derived on one core and on two, and compared
             with its second day.
         every_day: Groups and days of the fleet of which all days are derived, one after another.
-        ends: Topics, of 100 partitions each, whose log-end offsets are sampled.
+        ends: Topics, of 100 partitions each, whose log-end offsets are sampled, and their brokers.
     """
 
     records: int
@@ -80,7 +80,7 @@ class Effort:
     played: tuple[int, int]
     fleet: tuple[int, int]
     every_day: tuple[int, int]
-    ends: int
+    ends: tuple[tuple[int, int], ...]
 
 
 FULL = Effort(
@@ -91,7 +91,7 @@ FULL = Effort(
     played=(10_000, 100),
     fleet=(10_000, 30),
     every_day=(1_000, 30),
-    ends=150,
+    ends=((150, 1), (1500, 10)),
 )
 QUICK = Effort(
     records=1_000_000,
@@ -101,7 +101,7 @@ QUICK = Effort(
     played=(200, 20),
     fleet=(100, 4),
     every_day=(100, 4),
-    ends=5,
+    ends=((5, 1),),
 )
 
 
@@ -213,14 +213,16 @@ def _fleet_tables(groups: int, days: int, progress: Callable[[str], None]) -> Pa
     return folder
 
 
-def _ends(topics: int, progress: Callable[[str], None]) -> Iterator[Run]:
-    partitions = topics * _PARTITIONS_A_TOPIC
-    progress(f"creating {partitions:,} partitions")
-    said = _said_by("ends", topics, _PARTITIONS_A_TOPIC)
-    first, *others = said["rounds"]
-    yield Run(ENDS, f"{partitions:,} partitions, the first time", partitions, 2, first["seconds"], more=first)
-    best = min(others, key=lambda taken: taken["seconds"])
-    yield Run(ENDS, f"{partitions:,} partitions, again", partitions, 2, best["seconds"], more=best)
+def _ends(clusters: Iterable[tuple[int, int]], progress: Callable[[str], None]) -> Iterator[Run]:
+    for topics, brokers in clusters:
+        partitions = topics * _PARTITIONS_A_TOPIC
+        what = f"{partitions:,} partitions of {brokers} broker{'s' if brokers > 1 else ''}"
+        progress(f"creating {what}")
+        said = _said_by("ends", topics, _PARTITIONS_A_TOPIC, brokers)
+        first, *others = said["rounds"]
+        best = min(others, key=lambda taken: taken["seconds"])
+        for name, taken in (("the first time", first), ("again", best)):
+            yield Run(ENDS, f"{what}, {name}", partitions, 2, taken["seconds"], more=taken)
 
 
 def _said_by(program: str, *arguments: object) -> Any:
