@@ -1,10 +1,10 @@
-"""`python -m simulation`: play groups in virtual time with the real consumer, and hold them to promises.
+"""`python -m simulation`: play groups in virtual time with the real consumer, and hold them to guarantees.
 
 python -m simulation --minutes 1                fresh seeds for a minute, on all cores
 python -m simulation --rebalances 1000000       until so many rebalances were played
 python -m simulation --seed 4711                replay one seed, to the bit, and print its story
 python -m simulation --seed 4711 --picture FILE and draw it as SVG
-python -m simulation --story consume-gathers    what once broke a promise
+python -m simulation --story consume-gathers    what once broke a guarantee
 """
 
 import argparse
@@ -30,7 +30,7 @@ _HASH_SEED = "0"
 
 
 def main() -> int:
-    """Play, and return exit status 1 if a promise was broken."""
+    """Play, and return exit status 1 if a guarantee was broken."""
     options = _options().parse_args()
     if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
         arguments = [sys.executable, "-m", "simulation", *sys.argv[1:]]
@@ -76,7 +76,9 @@ def _play_many(options: argparse.Namespace) -> int:
                 part, found = future.result()
                 totals.add(part)
                 broken += found
-            words = f"{totals.seeds:,} seeds, {totals.rebalances:,} rebalances, {len(broken)} broken promises"
+            words = (
+                f"{totals.seeds:,} seeds, {totals.rebalances:,} rebalances, {len(broken)} broken guarantees"
+            )
             progress.update(task, completed=share(), description=words)
         workers.shutdown(wait=True, cancel_futures=True)
     print(totals)
@@ -85,7 +87,7 @@ def _play_many(options: argparse.Namespace) -> int:
     if broken:
         print(f'Replay one with: make simulate ARGS="--seed {broken[0][0]}"')
         return 1
-    print("every promise was kept")
+    print("every guarantee was kept")
     return 0
 
 
@@ -100,7 +102,7 @@ def _play_story(name: str) -> int:
             print("\n".join(map(str, outcome.story.lines)))
             print(f"BROKEN: {violation}")
             return 1
-    print("every promise was kept")
+    print("every guarantee was kept")
     return 0
 
 
@@ -120,11 +122,11 @@ def _replay(seed: int, picture: Path | None, *, shrinks: bool) -> int:
     outcome = play(generate(seed), keep=True)
     violation = outcome.violation
     if violation is not None and shrinks:
-        promise = violation.promise
+        guarantee = violation.guarantee
 
         def breaks(scenario: Scenario) -> bool:
             again = play(scenario).violation
-            return again is not None and again.promise == promise
+            return again is not None and again.guarantee == guarantee
 
         end = time.monotonic() + _SHRINK_SECONDS
         print(f"making it small, for {_SHRINK_SECONDS} s at most", file=sys.stderr)
@@ -136,7 +138,7 @@ def _replay(seed: int, picture: Path | None, *, shrinks: bool) -> int:
         f"{outcome.delivered} messages, {outcome.virtual_seconds:.1f} s of virtual time, "
         f"{outcome.events} events, digest {outcome.digest:08x}"
     )
-    print("every promise was kept" if outcome.violation is None else f"BROKEN: {outcome.violation}")
+    print("every guarantee was kept" if outcome.violation is None else f"BROKEN: {outcome.violation}")
     if picture is not None:
         picture.write_text(draw(outcome.story.lines))
         print(f"drawn in {picture}")
@@ -145,14 +147,14 @@ def _replay(seed: int, picture: Path | None, *, shrinks: bool) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m simulation", description="Play groups in virtual time, and hold them to promises."
+        prog="python -m simulation", description="Play groups in virtual time, and hold them to guarantees."
     )
     parser.add_argument("--seed", type=int, help="replay this seed, and print its story")
     parser.add_argument(
         "--no-shrink", dest="shrink", action="store_false", help="leave a violation as long as it is"
     )
     parser.add_argument("--picture", type=Path, help="draw the replay into this file, as SVG")
-    parser.add_argument("--story", choices=STORIES, help="play scenarios that once broke a promise")
+    parser.add_argument("--story", choices=STORIES, help="play scenarios that once broke a guarantee")
     parser.add_argument("--minutes", type=float, help="play for so long (default: 1)")
     parser.add_argument("--core-minutes", type=float, help="play for so much processor time")
     parser.add_argument("--seeds", type=int, help="play so many seeds")
@@ -160,7 +162,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--lanes", type=int, default=os.cpu_count(), help="processes (default: all cores)")
     parser.add_argument(
-        "--most", type=int, default=10, help="end after so many broken promises (default: 10)"
+        "--most", type=int, default=10, help="end after so many broken guarantees (default: 10)"
     )
     return parser
 

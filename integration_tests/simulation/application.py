@@ -117,9 +117,9 @@ class Application:
         membership = self.consumer._member._membership
         return bool(membership.facts.needs_coordinator and membership.coordinator.needs_lookup)
 
-    def broken(self, promise: str, detail: str) -> None:
-        """Report a promise that a call has broken."""
-        self._observer.broken(self, promise, detail)
+    def broken(self, guarantee: str, detail: str) -> None:
+        """Report a guarantee that a call has broken."""
+        self._observer.broken(self, guarantee, detail)
 
     def must_return(self, why: str, since: int | None = None) -> None:
         """Expect a revocation before the next message of what is owned now; see `Observer`."""

@@ -1,6 +1,6 @@
-"""Promises about single calls of the consumer, which its application alone can see.
+"""Guarantees about single calls of the consumer, which its application alone can see.
 
-| promise | checked |
+| guarantee | checked |
 |---|---|
 | max.poll.interval.ms is kept | at the poll after a longer time without one: nothing is owned any more |
 | Time in callbacks counts as polling | when an interval is exceeded: the application was so long outside |

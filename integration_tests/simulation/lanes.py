@@ -45,7 +45,7 @@ def start() -> None:
 
 
 def play_chunk(seeds: range) -> tuple[Totals, list[tuple[int, str]]]:
-    """Play some seeds in a worker; return sums, and the seeds that broke a promise."""
+    """Play some seeds in a worker; return sums, and the seeds that broke a guarantee."""
     from simulation.player import play  # noqa: PLC0415 - after `runtime.install`
     from simulation.runtime import SignalError  # noqa: PLC0415 - as above
     from simulation.scenario import generate  # noqa: PLC0415 - as above

@@ -50,8 +50,8 @@ class Observer(Protocol):
     def is_replaced(self, member: "Application") -> bool:
         """Return whether another process has taken the member's `group.instance.id`."""
 
-    def broken(self, member: "Application", promise: str, detail: str) -> None:
-        """A call has broken a promise."""
+    def broken(self, member: "Application", guarantee: str, detail: str) -> None:
+        """A call has broken a guarantee."""
 
     def must_return(self, member: "Application", why: str, since: int | None = None) -> None:
         """The member must call `on_revoke` or `on_lost` before it gets a message of what it owns now.

@@ -1,4 +1,4 @@
-"""Plays one scenario: members, a producer and troubles on a simulated cluster, held to the promises."""
+"""Plays one scenario: members, a producer and troubles on a simulated cluster, held to the guarantees."""
 
 import functools
 import gc
@@ -12,12 +12,12 @@ from groupwright.testing._simulation.settings import GroupSettings
 from simulation import runtime
 from simulation.by_hand import HandMember
 from simulation.foreign import ForeignMember
+from simulation.guarantees import GENERATIONS_A_TROUBLE, Guarantees
+from simulation.guarantees_by_hand import HandGuarantees
 from simulation.handle import Librdkafka
 from simulation.member import RealMember
 from simulation.network import Network
-from simulation.promises import GENERATIONS_A_TROUBLE, Promises
-from simulation.promises_by_hand import HandPromises
-from simulation.records import BrokenPromiseError
+from simulation.records import BrokenGuaranteeError
 from simulation.reports import Reports
 from simulation.scenario import GROUP, LONGEST_CALLBACK, OF_ANY, Client, Kind, MemberPlan, Scenario, Trouble
 from simulation.story import Story
@@ -52,7 +52,7 @@ class Outcome:
         virtual_seconds: Virtual time.
         events: Number of the scheduler's events.
         digest: Digest of the story; equal for equal runs.
-        violation: The promise that was broken; None if all were kept.
+        violation: The guarantee that was broken; None if all were kept.
         story: The story, if it was kept.
     """
 
@@ -63,12 +63,12 @@ class Outcome:
     virtual_seconds: float
     events: int
     digest: int
-    violation: BrokenPromiseError | None
+    violation: BrokenGuaranteeError | None
     story: Story
 
 
 def play(scenario: Scenario, *, keep: bool = False) -> Outcome:
-    """Play a scenario to its end, or until a promise is broken.
+    """Play a scenario to its end, or until a guarantee is broken.
 
     Args:
         scenario: The scenario.
@@ -96,10 +96,10 @@ class _Player:
         )
         Librdkafka.cluster = Network.cluster = cluster
         self._story = Story(scheduler, keep=keep)
-        self._promises = Promises(scheduler, cluster, scenario.session_timeout + LONGEST_CALLBACK)
-        self._reports = Reports(scheduler, cluster, self._story, self._promises, self._read_again)
+        self._guarantees = Guarantees(scheduler, cluster, scenario.session_timeout + LONGEST_CALLBACK)
+        self._reports = Reports(scheduler, cluster, self._story, self._guarantees, self._read_again)
         cluster.on_answer = self._reports.answered
-        scheduler.after_event = self._promises.check
+        scheduler.after_event = self._guarantees.check
         self._members: list[AnyMember] = []
         self._by_hand: dict[str, HandMember] = {}
         """Applications that assign by hand, each started again after its end."""
@@ -116,8 +116,8 @@ class _Player:
                 scheduler.call_in(int(self._random.random() * SECOND), functools.partial(self._join, plan))
             for plan in scenario.by_hand:
                 recovery = scenario.session_timeout
-                self._reports.by_hand[plan.name] = HandPromises(
-                    scheduler, self._cluster, recovery, plan.commits, self._promises
+                self._reports.by_hand[plan.name] = HandGuarantees(
+                    scheduler, self._cluster, recovery, plan.commits, self._guarantees
                 )
                 scheduler.call_in(int(self._random.random() * SECOND), functools.partial(self._read, plan))
             for trouble in scenario.troubles:
@@ -131,18 +131,18 @@ class _Player:
             self._settle()
             self._subscribe_again()
             self._settle()
-        except (BrokenPromiseError, runtime.SpinError) as error:
+        except (BrokenGuaranteeError, runtime.SpinError) as error:
             violation = _violation(error, scheduler.now)
-            self._story.tell("promise", f"BROKEN: {violation}")
+            self._story.tell("guarantee", f"BROKEN: {violation}")
         finally:
             for member in (*self._members, *self._by_hand.values()):
                 member.kill()
             runtime.leave()
         return Outcome(
             scenario,
-            self._promises.generations,
-            self._promises.rebalances,
-            self._promises.delivered_count,
+            self._guarantees.generations,
+            self._guarantees.rebalances,
+            self._guarantees.delivered_count,
             scheduler.now / SECOND,
             scheduler.events_run,
             self._story.digest,
@@ -225,8 +225,8 @@ class _Player:
         end, rest_since, generations = scheduler.now + bound, scheduler.now, -1
         while scheduler.now < rest_since + _REST:
             unsettled = self._unsettled() if is_whole else ""
-            if unsettled or self._promises.generations != generations:
-                rest_since, generations = scheduler.now, self._promises.generations
+            if unsettled or self._guarantees.generations != generations:
+                rest_since, generations = scheduler.now, self._guarantees.generations
                 if scheduler.now > end:
                     why = unsettled or "it rebalances without a cause"
                     self._break(
@@ -234,8 +234,8 @@ class _Player:
                     )
             scheduler.run_until(scheduler.now + SECOND)
         most = GENERATIONS_A_TROUBLE * (len(scenario.troubles) + len(scenario.members) + 1)
-        if self._promises.generations > most:
-            self._break("no storms", f"{self._promises.generations} generations")
+        if self._guarantees.generations > most:
+            self._break("no storms", f"{self._guarantees.generations} generations")
 
     def _unsettled(self) -> str:
         """Return in words why the group is not at rest, or nothing."""
@@ -252,10 +252,10 @@ class _Player:
                 continue
             ends[name] = topic.ends
             for number in range(len(topic.ends)):
-                owners = self._promises.owners((name, number))
+                owners = self._guarantees.owners((name, number))
                 if len(owners) != 1:
                     return f"{name}[{number}] is owned by {owners}"
-        missing = self._promises.unconsumed(ends)
+        missing = self._guarantees.unconsumed(ends)
         for name, member in self._by_hand.items():
             read = {
                 topic: self._cluster.topics[topic].ends[:count]
@@ -269,8 +269,8 @@ class _Player:
     def _reads(member: AnyMember, topic: str) -> bool:
         return any(name == topic or name.startswith("^") for name in member.topics)
 
-    def _break(self, promise: str, detail: str) -> None:
-        raise BrokenPromiseError(promise, detail, self._scheduler.now)
+    def _break(self, guarantee: str, detail: str) -> None:
+        raise BrokenGuaranteeError(guarantee, detail, self._scheduler.now)
 
     def _running(self) -> list[AnyMember]:
         return [member for member in self._members if not member.ended and not member.closing]
@@ -335,15 +335,15 @@ class _Player:
             case Kind.DELETE:
                 if "returns" in cluster.topics:
                     self._story.tell("cluster", "returns is deleted")
-                    self._promises.renewed("returns")
+                    self._guarantees.renewed("returns")
                     cluster.delete_topic("returns")
             case _ if member is not None:
                 self._make_of(member, trouble)
 
     def _cluster_trouble(self, words: str) -> None:
         self._story.tell("cluster", words)
-        for promises in (self._promises, *self._reports.by_hand.values()):
-            promises.troubled()
+        for guarantees in (self._guarantees, *self._reports.by_hand.values()):
+            guarantees.troubled()
 
     def _make_of(self, member: AnyMember, trouble: Trouble) -> None:  # noqa: C901 - a case for each
         kind = trouble.kind
@@ -436,10 +436,10 @@ class _Player:
                 )
 
 
-def _violation(error: BaseException, now: int) -> BrokenPromiseError:
-    if isinstance(error, BrokenPromiseError):
+def _violation(error: BaseException, now: int) -> BrokenGuaranteeError:
+    if isinstance(error, BrokenGuaranteeError):
         return error
-    return BrokenPromiseError("no thread spins", "one reads the clock, and never waits", now)
+    return BrokenGuaranteeError("no thread spins", "one reads the clock, and never waits", now)
 
 
 def _words(plan: MemberPlan) -> str:

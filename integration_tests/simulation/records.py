@@ -1,4 +1,4 @@
-"""Records of members and partitions, on which promises are checked, and the error of a broken promise."""
+"""Records of members and partitions, on which guarantees are checked, and the error of a broken guarantee."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -8,13 +8,13 @@ from groupwright.testing._simulation.scheduler import Process
 from simulation.scenario import MemberPlan
 
 
-class BrokenPromiseError(Exception):
-    """A promise was broken. `at` is the time in microseconds."""
+class BrokenGuaranteeError(Exception):
+    """A guarantee was broken. `at` is the time in microseconds."""
 
-    def __init__(self, promise: str, detail: str, at: int) -> None:
-        """Describe what was promised, and what has happened."""
-        super().__init__(f"{promise}: {detail}")
-        self.promise = promise
+    def __init__(self, guarantee: str, detail: str, at: int) -> None:
+        """Describe what was guaranteed, and what has happened."""
+        super().__init__(f"{guarantee}: {detail}")
+        self.guarantee = guarantee
         self.detail = detail
         self.at = at
 
@@ -30,9 +30,9 @@ class Window:
     consumed: int | None = None
     """The offset after the last message, which is committed at a clean revocation even after a seek."""
     over: str = ""
-    """The promise that is broken if a message comes before the member has called `on_revoke` or `on_lost`."""
+    """The guarantee that a message breaks before the member has called `on_revoke` or `on_lost`."""
     moved_to: int | None = None
-    """The offset to which librdkafka's late ListOffsets response moves it; see `Promises.moved`."""
+    """The offset to which librdkafka's late ListOffsets response moves it; see `Guarantees.moved`."""
 
 
 class Member(Protocol):

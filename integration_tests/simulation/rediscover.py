@@ -30,8 +30,8 @@ class Found:
     """The time in which simulations found a defect."""
 
     mutation: Mutation
-    promise: str
-    """The promise that was broken; empty if none was."""
+    guarantee: str
+    """The guarantee that was broken; empty if none was."""
     seeds: str
     """Number of seeds played, or the name of the story."""
     seconds: float
@@ -39,12 +39,12 @@ class Found:
 
     def __str__(self) -> str:
         """Return a row of the table."""
-        promise = self.promise.partition(":")[0] or "**not found**"
-        return f"| {self.mutation.name} | {promise} | {self.seeds} | {self.seconds:.0f} |"
+        guarantee = self.guarantee.partition(":")[0] or "**not found**"
+        return f"| {self.mutation.name} | {guarantee} | {self.seeds} | {self.seconds:.0f} |"
 
 
 def search(copy: Copy, mutation: Mutation, minutes: float, first: int) -> Found:
-    """Put a defect back, and simulate until a promise is broken, for so many minutes of processor time.
+    """Put a defect back, and simulate until a guarantee is broken, for so many minutes of processor time.
 
     If seeds are known not to show it, its story is played.
     """
@@ -87,12 +87,12 @@ def main() -> int:
         if not each.outside_simulation and (not given.words or any(word in each.name for word in given.words))
     ]
     missed = 0
-    print("| defect | promise | seeds | seconds |\n|---|---|--:|--:|")
+    print("| defect | guarantee | seeds | seconds |\n|---|---|--:|--:|")
     with tempfile.TemporaryDirectory(prefix="groupwright-rediscover-") as directory:
         copy = Copy(Path(directory))
         for mutation in chosen:
             one = search(copy, mutation, given.minutes, given.first)
-            missed += not one.promise
+            missed += not one.guarantee
             print(one, flush=True)
     return int(missed > 0)
 

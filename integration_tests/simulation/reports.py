@@ -1,4 +1,4 @@
-"""Reports of members and of the coordinator, for the story and the promises."""
+"""Reports of members and of the coordinator, for the story and the guarantees."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,13 +10,13 @@ from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
 from simulation.application import Application
 from simulation.by_hand import HandMember
 from simulation.foreign import ForeignMember, commits_of
-from simulation.promises import Promises
-from simulation.records import BrokenPromiseError
+from simulation.guarantees import Guarantees
+from simulation.records import BrokenGuaranteeError
 from simulation.scenario import GROUP
 from simulation.story import Story
 
 if TYPE_CHECKING:
-    from simulation.promises_by_hand import HandPromises
+    from simulation.guarantees_by_hand import HandGuarantees
 
 Observed = Application | ForeignMember
 
@@ -29,7 +29,7 @@ class Reports:
         scheduler: Scheduler,
         cluster: Cluster,
         story: Story,
-        promises: Promises,
+        guarantees: Guarantees,
         on_closed: Callable[[HandMember], object],
     ) -> None:
         """Begin without members.
@@ -38,19 +38,19 @@ class Reports:
             scheduler: Virtual time.
             cluster: The cluster.
             story: Gets a line for each report.
-            promises: Those to the members of the group.
+            guarantees: Those to the members of the group.
             on_closed: Called when an application that assigns by hand has closed.
         """
-        self.group = promises
-        self.by_hand: dict[str, HandPromises] = {}
-        """Promises to applications that assign by hand, by their names."""
+        self.group = guarantees
+        self.by_hand: dict[str, HandGuarantees] = {}
+        """Guarantees to applications that assign by hand, by their names."""
         self._scheduler = scheduler
         self._cluster = cluster
         self._story = story
         self._on_closed = on_closed
 
-    def of(self, member: Observed) -> Promises:
-        """Return the promises that are made to a member."""
+    def of(self, member: Observed) -> Guarantees:
+        """Return the guarantees that are made to a member."""
         return self.by_hand.get(member.name, self.group)
 
     def answered(self, process: Process, request: msg.Request, response: msg.Response) -> None:
@@ -69,8 +69,8 @@ class Reports:
                 self._story.tell(process.name, f"OffsetCommit: {told}")
             case msg.LeaveGroupRequest(), _:
                 if getattr(process, "stays", False):
-                    promise = "a static member that closes stays in the group"
-                    raise BrokenPromiseError(promise, process.name, self._scheduler.now)
+                    guarantee = "a static member that closes stays in the group"
+                    raise BrokenGuaranteeError(guarantee, process.name, self._scheduler.now)
                 self._story.tell(process.name, "LeaveGroup")
             case _:
                 error = getattr(response, "error", None)
@@ -147,10 +147,10 @@ class Reports:
         """See `Observer`."""
         return member.process in self.of(member).replaced
 
-    def broken(self, member: Observed, promise: str, detail: str) -> None:
+    def broken(self, member: Observed, guarantee: str, detail: str) -> None:
         """See `Observer`."""
         if not member.ended:
-            self.of(member).broken(member, promise, detail)
+            self.of(member).broken(member, guarantee, detail)
 
     def must_return(self, member: Observed, why: str, since: int | None = None) -> None:
         """See `Observer`."""
@@ -159,8 +159,8 @@ class Reports:
 
     def call_never_ended(self, member: Observed) -> None:
         """See `Observer`."""
-        promise = "calls of other threads end when the consumer is closed"
-        raise BrokenPromiseError(promise, f"{member.name}: a commit waits still", self._scheduler.now)
+        guarantee = "calls of other threads end when the consumer is closed"
+        raise BrokenGuaranteeError(guarantee, f"{member.name}: a commit waits still", self._scheduler.now)
 
     def forked(self, member: Observed, wrongs: str) -> None:
         """See `Observer`."""
@@ -194,8 +194,8 @@ class Reports:
         self._story.tell(member.name, f"has closed{'' if error is None else f' with {error}'}")
         if error is not None:
             self.group.check()
-            promise = "an application gets no error that it does not expect"
-            raise BrokenPromiseError(promise, f"{member.name}: {error}", self._scheduler.now)
+            guarantee = "an application gets no error that it does not expect"
+            raise BrokenGuaranteeError(guarantee, f"{member.name}: {error}", self._scheduler.now)
         self.of(member).closed(member)
         if isinstance(member, HandMember):
             self._on_closed(member)

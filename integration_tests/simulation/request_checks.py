@@ -1,6 +1,6 @@
-"""Promises about the requests of one member, checked where its network thread sends and receives them.
+"""Guarantees about the requests of one member, checked where its network thread sends and receives them.
 
-| promise | checked |
+| guarantee | checked |
 |---|---|
 | A fenced member never joins again | at each JoinGroup after FENCED_INSTANCE_ID in its present generation |
 | The coordinator is looked up soon after a failure | 0.35 s after a look-up has failed |

@@ -39,7 +39,7 @@ BEGINNING = 1_000
 """The clock's reading, in seconds, at the beginning of a simulation: some code takes 0 for long ago."""
 _LAST_READINGS = frozenset({"timed", "_call"})
 """Functions of the consumer that read the clock after the last look at the session, before a message is
-returned or a callback is called: nothing can be promised of a process that is stopped there."""
+returned or a callback is called: nothing can be guaranteed of a process that is stopped there."""
 _MOST_READINGS = 50_000
 """Readings of the clock, without a wait between them, after which a thread counts as spinning."""
 _HUB = 1

@@ -9,7 +9,7 @@ from simulation.scenario import Commits, MemberPlan, Scenario
 _T = TypeVar("_T")
 
 Breaks = Callable[[Scenario], bool]
-"""True if a scenario still breaks the promise."""
+"""True if a scenario still breaks the guarantee."""
 
 
 def shrink(scenario: Scenario, breaks: Breaks, is_over: Callable[[], bool]) -> Scenario:

@@ -1,4 +1,4 @@
-"""Small scenarios that once broke a promise, by the name of what happened."""
+"""Small scenarios that once broke a guarantee, by the name of what happened."""
 
 from collections.abc import Callable
 

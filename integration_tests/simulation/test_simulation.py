@@ -1,4 +1,4 @@
-"""Groups in virtual time keep their promises, and a seed is played the same way each time."""
+"""Groups in virtual time keep their guarantees, and a seed is played the same way each time."""
 
 import re
 import secrets
@@ -35,7 +35,7 @@ def seed_of_the_source() -> int:
 
 
 @pytest.mark.slow
-def test_a_minute_of_fresh_seeds_breaks_no_promise() -> None:
+def test_a_minute_of_fresh_seeds_breaks_no_guarantee() -> None:
     """If one does, the output says how to replay it."""
     done = simulate("--minutes", "1", "--lanes", "1", "--first", str(seed_of_the_source()))
 
@@ -53,7 +53,7 @@ def test_a_seed_is_replayed_to_the_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_what_once_broke_a_promise_does_so_no_more(story: str) -> None:
+def test_what_once_broke_a_guarantee_does_so_no_more(story: str) -> None:
     done = simulate("--story", story)
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -43,8 +43,8 @@ def draw(lines: Sequence[Line]) -> str:
         if delivered is not None:
             top = y(line.who, delivered[1])
             shapes.append(f'<path d="M{x:.1f} {top + 3}v{_ROW - 6}" stroke="#000" stroke-width="0.6"/>')
-        elif line.who in {"cluster", "player", "promise"}:
-            color = "#cc0000" if line.who == "promise" else "#999999"
+        elif line.who in {"cluster", "player", "guarantee"}:
+            color = "#cc0000" if line.who == "guarantee" else "#999999"
             shapes.append(f'<path d="M{x:.1f} 20V9999" stroke="{color}" stroke-dasharray="3 3"/>')
             shapes.append(
                 f'<text x="{x + 2:.1f}" y="18" fill="{color}">{html.escape(line.words[:60])}</text>'

@@ -309,7 +309,7 @@ class _Group:
 
     def _ends(self, window: Window) -> float:
         """Return the time up to which another owner is a violation or, for a stalled member, an overlap."""
-        if window.how is not End.KILLED:
+        if window.ended_by is not End.KILLED:
             return window.end
         # The coordinator learns of a killed member only when its session expires.
         heirs = (
@@ -345,7 +345,7 @@ class _Group:
                     yield max(begin, ended)
 
     def _check_overlap(self, earlier: Window, later: Window) -> None:
-        if later.how is End.LOST and later.entered < earlier.begin:
+        if later.ended_by is End.LOST and later.entered < earlier.begin:
             earlier, later = later, earlier  # stopped at the entry of on_assign, and replaced meanwhile
         both = (earlier.life, later.life)
         self._verdict.overlaps += 1
@@ -353,7 +353,7 @@ class _Group:
             self._accuse("two owners", f"{earlier}, and {later}", later.begin, *both, key=later.key)
             return
         # A member that was stopped inside on_revoke had been called in time.
-        if earlier.how is End.REVOKED and earlier.asked > later.begin:
+        if earlier.ended_by is End.REVOKED and earlier.asked > later.begin:
             text = f"{earlier}: on_revoke was called for a partition that had another owner: {later}"
             self._accuse("revoked, not lost", text, earlier.end, *both, key=later.key)
         stale = [message for message in earlier.consumed if message.polled > later.begin]
@@ -473,7 +473,7 @@ class _Group:
     def _check_duplicate(self, message: Consumed, first: Consumed, before: Window, again: Window) -> None:
         if before is again or again.begin < before.begin:
             return  # reported already, as a duplicate within one window or a stale delivery
-        if before.how in {End.LOST, End.KILLED, End.DIED} or self._commit_failed(message, before):
+        if before.ended_by in {End.LOST, End.KILLED, End.DIED} or self._commit_failed(message, before):
             return
         if any(sought.offset <= message.offset for sought in again.sought):
             return

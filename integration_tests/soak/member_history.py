@@ -58,7 +58,7 @@ class Window:
     key: Key
     begin: float
     end: float = math.inf
-    how: End = End.OPEN
+    ended_by: End = End.OPEN
     asked: float = math.inf
     """The time at which on_revoke or on_lost was entered."""
     entered: float = math.inf
@@ -70,9 +70,8 @@ class Window:
     def __str__(self) -> str:
         """Return member, partition and times."""
         topic, number = self.key
-        return (
-            f"{self.life.name} owned {topic} [{number}] from {self.begin:.3f} to {self.end:.3f} ({self.how})"
-        )
+        span = f"from {self.begin:.3f} to {self.end:.3f}"
+        return f"{self.life.name} owned {topic} [{number}] {span} ({self.ended_by})"
 
 
 @dataclass(slots=True, eq=False)
@@ -173,8 +172,8 @@ def _follow(it: Life) -> None:
                 last |= owned
                 it.windows += [owned[key] for key in event.partitions]
             case GivenUp():
-                how = End.LOST if event.lost else End.REVOKED
-                _end(owned, event.partitions, event.time, how, event.begun)
+                ended_by = End.LOST if event.lost else End.REVOKED
+                _end(owned, event.partitions, event.time, ended_by, event.begun)
             case Closing():
                 closing = True
             case Consumed() | Reached():
@@ -206,12 +205,12 @@ def _deliver(it: Life, event: Consumed | Reached, window: Window | None, closed:
 
 
 def _end(
-    owned: dict[Key, Window], keys: Iterable[Key], time: float, how: End, asked: float | None = None
+    owned: dict[Key, Window], keys: Iterable[Key], time: float, ended_by: End, asked: float | None = None
 ) -> None:
     for key in keys:
         window = owned.pop(key, None)
         if window is not None:
-            window.end, window.how = time, how
+            window.end, window.ended_by = time, ended_by
             window.asked = time if asked is None else asked
 
 

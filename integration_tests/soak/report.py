@@ -25,7 +25,7 @@ def show(result: Result, console: Console) -> None:
             "[red]The groups did not come to rest:[/] not everything was consumed and owned once in time."
         )
     if not violations:
-        console.print("[green]No promise was broken.[/]")
+        console.print("[green]No guarantee was broken.[/]")
         return
     counts = ", ".join(f"{rule}: {count}" for rule, count in sorted(summary(violations).items()))
     console.print(f"[red]{len(violations)} violations[/] ({counts})")

@@ -105,7 +105,7 @@ def test_processes_are_killed_and_suspended_and_only_what_was_not_committed_come
         report = group.finish()
 
     assert {each.before for each in report.explained} >= {"member-1"}
-    assert {window.how for window in group.ledger.ownership()} == {End.KILLED, End.LOST, End.REVOKED}
+    assert {window.ended_by for window in group.ledger.ownership()} == {End.KILLED, End.LOST, End.REVOKED}
 
 
 def test_a_member_that_polls_no_more_loses_its_partitions(

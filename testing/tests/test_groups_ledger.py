@@ -330,7 +330,7 @@ def test_the_ends_of_ownership_are_told_apart() -> None:
     story.ledger.record("b", Left(100))
     story.assign("c", 5)
 
-    assert [window.how for window in story.ledger.ownership()] == [
+    assert [window.ended_by for window in story.ledger.ownership()] == [
         *(End.REVOKED, End.LOST, End.KILLED, End.KILLED),
         *(End.REVOKED, End.OPEN),
     ]

@@ -45,7 +45,7 @@ class Window:
         partition: The topic and the partition's number.
         begin: When on_assign was entered.
         end: When it ended; infinity if it did not.
-        how: How it ended.
+        ended_by: What ended it.
         committed: The last offset that this member is known to have committed in it; 0 for none.
         consumed: Each call's messages, with its time.
     """
@@ -54,14 +54,15 @@ class Window:
     partition: Partition
     begin: float
     end: float = math.inf
-    how: End = End.OPEN
+    ended_by: End = End.OPEN
     committed: int = 0
     consumed: list[tuple[float, Span]] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Return member, partition, times and end."""
         topic, number = self.partition
-        return f"{self.member} owned {topic} [{number}] from {self.begin:.3f} to {self.end:.3f} ({self.how})"
+        span = f"from {self.begin:.3f} to {self.end:.3f}"
+        return f"{self.member} owned {topic} [{number}] {span} ({self.ended_by})"
 
 
 class MemberHistory:
@@ -114,10 +115,10 @@ class MemberHistory:
         self._last |= gained
         self.windows += gained.values()
 
-    def _end(self, partitions: Iterable[Partition], time: float, how: End) -> None:
+    def _end(self, partitions: Iterable[Partition], time: float, ended_by: End) -> None:
         for partition in partitions:
             if (window := self._owned.pop(partition, None)) is not None:
-                window.end, window.how = time, how
+                window.end, window.ended_by = time, ended_by
 
     def _consume(self, spans: Iterable[Span], polled: float, time: float) -> None:
         for span in spans:

@@ -139,7 +139,7 @@ def _conflicts(windows: Sequence[Window], members: Mapping[str, MemberHistory]) 
 
 def _may_overlap(earlier: Window, later: Window, members: Mapping[str, MemberHistory]) -> bool:
     """Return whether the earlier member could not know that its partition had been reassigned."""
-    if earlier.how is End.REVOKED:
+    if earlier.ended_by is End.REVOKED:
         return False
     return any(
         begin <= later.begin <= end + _GRACE_SECONDS and earlier.end <= end + _GRACE_SECONDS
@@ -165,7 +165,7 @@ def _redeliveries(
             first, second = sorted((before, window), key=lambda each: each.begin)
             if first is not second and first.end > second.begin and _may_overlap(first, second, members):
                 explained_from = piece.start
-            elif before.end <= window.begin and before.how in duplicates_after:
+            elif before.end <= window.begin and before.ended_by in duplicates_after:
                 # What the earlier member had committed must not be consumed again, even after a kill.
                 explained_from = min(max(piece.start, before.committed), piece.stop)
             else:

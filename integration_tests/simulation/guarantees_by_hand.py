@@ -1,8 +1,8 @@
-"""The promises to an application that assigns by hand.
+"""The guarantees to an application that assigns by hand.
 
-Beside those of `promises`, except those about members of a group:
+Beside those of `guarantees`, except those about members of a group:
 
-| promise | checked |
+| guarantee | checked |
 |---|---|
 | None is delivered twice, none is lost | at the first message of an assignment: it is at the newest commit |
 | `close` drops no commit that was asked for before | at each `on_commit`, without troubles before |
@@ -18,7 +18,7 @@ from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
-from simulation.promises import Promises
+from simulation.guarantees import Guarantees
 from simulation.records import Member, Partition, Window, name_of
 from simulation.scenario import Commits
 
@@ -33,11 +33,11 @@ A commit over a connection that is half open ends with its time-out, of 60 s.
 """
 
 
-class HandPromises(Promises):
+class HandGuarantees(Guarantees):
     """Observes one application, and what its group has committed."""
 
     def __init__(
-        self, scheduler: Scheduler, cluster: Cluster, recovery: int, commits: Commits, of_group: Promises
+        self, scheduler: Scheduler, cluster: Cluster, recovery: int, commits: Commits, of_group: Guarantees
     ) -> None:
         """Begin with nothing assigned; violations are recorded in those of the group."""
         super().__init__(scheduler, cluster, recovery)
@@ -202,8 +202,8 @@ class HandPromises(Promises):
         super().killed(member)
         self._due.clear()
 
-    def _broken(self, promise: str, detail: str) -> NoReturn:
+    def _broken(self, guarantee: str, detail: str) -> NoReturn:
         try:
-            super()._broken(promise, detail)
+            super()._broken(guarantee, detail)
         finally:
             self._of_group.violation = self._of_group.violation or self.violation

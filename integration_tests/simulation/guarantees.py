@@ -1,6 +1,6 @@
-"""The promises of every simulation, each checked when it could be broken.
+"""The guarantees of every simulation, each checked when it could be broken.
 
-| promise | checked |
+| guarantee | checked |
 |---|---|
 | A partition has one owner | at each `on_assign`: no other member owns it that the group still has |
 | Only the owner gets messages | at each message: the member owns the partition, and its session is not over |
@@ -26,7 +26,7 @@ from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.messages import ErrorCode
 from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
-from simulation.records import BrokenPromiseError, Member, Partition, Window, name_of
+from simulation.records import BrokenGuaranteeError, Member, Partition, Window, name_of
 from simulation.request_checks import fences
 from simulation.scenario import GROUP, Client, Commits
 
@@ -40,8 +40,8 @@ GENERATIONS_A_TROUBLE = 8
 """Most generations that one trouble may cause: several members rejoin, some of them twice."""
 
 
-class Promises:
-    """Observes members and the coordinator; raises `BrokenPromiseError` when a promise is broken."""
+class Guarantees:
+    """Observes members and the coordinator; raises `BrokenGuaranteeError` when a guarantee is broken."""
 
     def __init__(self, scheduler: Scheduler, cluster: Cluster, recovery: int) -> None:
         """Begin with no members."""
@@ -73,7 +73,7 @@ class Promises:
         self._backwards: set[Key] = set()
         """Partitions of which an application has sought, so that commits may go back."""
         self._renewed: set[str] = set()
-        """Topics that were deleted, of which nothing is promised."""
+        """Topics that were deleted, of which nothing is guaranteed."""
         self.refusals = 0
         """Partitions whose commits were refused because the group does not know the member."""
         self.generations = 0
@@ -81,8 +81,8 @@ class Promises:
         self.rebalances = 0
         """How often a member has completed a rebalance."""
         self.delivered_count = 0
-        self.violation: BrokenPromiseError | None = None
-        """The first promise that was broken; the consumer may have caught the exception."""
+        self.violation: BrokenGuaranteeError | None = None
+        """The first guarantee that was broken; the consumer may have caught the exception."""
 
     def check(self) -> None:
         """Raise the first violation."""
@@ -267,9 +267,9 @@ class Promises:
         is_stable = group is None or not group.members or group.state is State.STABLE
         return is_stable and self._generation_at < since
 
-    def broken(self, member: Member, promise: str, detail: str) -> None:
-        """Record a promise that a call of a member has broken."""
-        self._broken(promise, f"{member.name}: {detail}")
+    def broken(self, member: Member, guarantee: str, detail: str) -> None:
+        """Record a guarantee that a call of a member has broken."""
+        self._broken(guarantee, f"{member.name}: {detail}")
 
     def delivered(
         self, member: Member, key: Key, offset: int, *, session_until: int | None, paused: bool = False
@@ -283,8 +283,8 @@ class Promises:
                 "only the owner gets messages", f"{member.name} gets {offset} of {name_of(key)}, not its own"
             )
         if window.over or paused:
-            promise = window.over or "a paused partition returns no message"
-            self._broken(promise, f"{member.name} gets {offset} of {name_of(key)}")
+            guarantee = window.over or "a paused partition returns no message"
+            self._broken(guarantee, f"{member.name} gets {offset} of {name_of(key)}")
         if session_until is not None and self._scheduler.now > session_until:
             late = (self._scheduler.now - session_until) / SECOND
             self._broken(
@@ -375,16 +375,16 @@ class Promises:
 
     def committed_unknown(self, member: Member, error: str | None, duration: int) -> None:
         """Check a synchronous commit of a topic that does not exist, which took so many microseconds."""
-        promise = "a commit of an unknown topic fails soon"
+        guarantee = "a commit of an unknown topic fails soon"
         if error is None:
-            self._broken(promise, f"{member.name} has committed an offset of a topic that does not exist")
+            self._broken(guarantee, f"{member.name} has committed an offset of a topic that does not exist")
         # A cooperative member's commit waits for the end of a rebalance.
         waits = "cooperative-sticky" in member.plan.strategy
         troubles = self._troubled_at if waits else self._cut_at
         cut = max(troubles.get(name, -1) for name in ("", member.name))
         longest = 2 * self._recovery
         if duration > longest and cut < self._scheduler.now - duration - self._recovery:
-            self._broken(promise, f"{member.name} has waited {duration / SECOND:.1f} s for {error}")
+            self._broken(guarantee, f"{member.name} has waited {duration / SECOND:.1f} s for {error}")
 
     def forked(self, member: Member, wrongs: str) -> None:
         """Check that a forked child got errors, and nothing else."""
@@ -433,6 +433,6 @@ class Promises:
         """Return the owners of a partition."""
         return sorted(self._partitions[key].owners)
 
-    def _broken(self, promise: str, detail: str) -> NoReturn:
-        self.violation = self.violation or BrokenPromiseError(promise, detail, self._scheduler.now)
+    def _broken(self, guarantee: str, detail: str) -> NoReturn:
+        self.violation = self.violation or BrokenGuaranteeError(guarantee, detail, self._scheduler.now)
         raise self.violation
