@@ -424,6 +424,44 @@ def test_a_second_thread_is_refused_while_the_first_gathers_and_takes_nothing_fr
 
 
 @pytest.mark.parametrize("method", ["poll", "consume"])
+def test_a_waiting_consumer_serves_its_membership_only_when_something_is_due(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Serving it in each of the forty slices of a second took half of an idle member's processor time."""
+    with Consumer(NOWHERE) as consumer:
+        consumer.poll(0)
+        now = [0.0]
+        slices: list[int] = []
+        served: list[int] = []
+        serve = consumer._member.serve
+
+        def wait(*arguments: float) -> Any:
+            now[0] += arguments[-1]
+            slices.append(len(served))
+            if len(slices) == 20:
+                consumer._guard.wake()  # as for an event, or a commit that has ended
+            return [] if method == "consume" else None
+
+        def count(handle: Any) -> Message | None:
+            served.append(len(slices))
+            return serve(handle)
+
+        monkeypatch.setattr("groupwright.consumer.consumer.monotonic", lambda: now[0])
+        monkeypatch.setattr(
+            consumer, "_native_consume", lambda *_: [] if method == "poll" else wait(*_), raising=False
+        )
+        monkeypatch.setattr(consumer, "_native_poll", wait, raising=False)
+        monkeypatch.setattr(consumer._member, "serve", count)
+
+        assert not (consumer.poll(1) if method == "poll" else consumer.consume(5, 1))
+
+        assert now[0] == pytest.approx(1.0)
+        assert served[-1] == len(slices) - 1  # the last slice has a deadline of its own
+        assert 20 in served
+        assert len(served) <= 4
+
+
+@pytest.mark.parametrize("method", ["poll", "consume"])
 def test_messages_of_an_expired_session_are_not_returned(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:

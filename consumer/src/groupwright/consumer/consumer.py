@@ -5,6 +5,7 @@ import math
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from threading import get_ident
 from time import monotonic
 from types import TracebackType
@@ -260,8 +261,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
                         return error_message
                     now = monotonic()
                     remaining = deadline - now
-                    if not self._member.hold(min(_SLICE, remaining)):
+                    holds = self._member.hold(min(_SLICE, remaining))
+                    if not holds:
                         self._fetch(taken, max(0.0, min(_SLICE, remaining)), now)
+                if not holds:
+                    self._wait_for_message(taken, deadline, partial(self._fetch_one, taken))
+                    with self._guard.timed():
                         if not self._put_back_if_expired(taken):
                             for shown in self._interceptors.on_consume(taken):
                                 return shown
@@ -274,6 +279,21 @@ class Consumer(Observable, confluent_kafka.Consumer):
             self._prefetch.unreturned = taken or self._prefetch.unreturned
             self._put_back(taken)
             raise
+
+    def _wait_for_message(
+        self, taken: list[Message], deadline: float, fetch: Callable[[float], None]
+    ) -> None:
+        """Call `fetch` until it has appended to `taken`, as long as nothing else is due.
+
+        An idle consumer spends its time here, so a slice checks only whether the fast path is still open.
+        """
+        guard, began = self._guard, monotonic()
+        latest = deadline - _SLICE
+        while not taken and began < guard.fast_path_until and began < latest and not guard.abandoned():
+            fetch(_SLICE)
+            guard.last = ended = monotonic()
+            guard.inside_seconds += ended - began
+            began = ended
 
     def _put_back_if_expired(self, messages: list[Message]) -> bool:
         """Put messages back if the session has expired, so that other members may own them.
@@ -320,8 +340,11 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def _fetch(self, taken: list[Message], timeout: float, now: float) -> None:
         """Append the next message to `taken`, if there is one within `timeout` seconds."""
         self._prefetch.next(taken, self._native_consume, now)
-        if taken:
-            return
+        if not taken:
+            self._fetch_one(taken, timeout)
+
+    def _fetch_one(self, taken: list[Message], timeout: float) -> None:
+        """Append librdkafka's next message to `taken`, if there is one within `timeout` seconds."""
         polled: list[Any] = taken
         try:
             polled.extend(map(self._native_poll, (timeout,)))  # one call, as in `PrefetchBuffer._fill`
@@ -421,11 +444,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                         return [error_message]
                 remaining = deadline - monotonic()
                 if not self._must_return(messages) and not self._member.hold(min(_SLICE, remaining)):
-                    before = len(messages)
-                    seconds = max(0.0, min(_SLICE, remaining))
-                    self._prefetch.gather(messages, num_messages - before, self._native_consume, seconds)
-                    if self._on_native_error is not None:
-                        self._report_native_errors(messages[before:])
+                    self._gather_some(messages, num_messages, max(0.0, min(_SLICE, remaining)))
                 self._put_back_if_expired(messages)
                 over = remaining <= _SLICE or self._guard.abandoned()
                 if over or len(messages) >= num_messages or self._must_return(messages):
@@ -434,6 +453,14 @@ class Consumer(Observable, confluent_kafka.Consumer):
                         self._prefetch.gathered = []
                         return shown
                     messages.clear()  # interceptors have removed them all
+            self._wait_for_message(messages, deadline, partial(self._gather_some, messages, num_messages))
+
+    def _gather_some(self, messages: list[Message], num_messages: int, timeout: float) -> None:
+        """Add to `messages` until there are `num_messages`, or for `timeout` seconds."""
+        before = len(messages)
+        self._prefetch.gather(messages, num_messages - before, self._native_consume, timeout)
+        if self._on_native_error is not None:
+            self._report_native_errors(messages[before:])
 
     def _must_return(self, messages: list[Message]) -> bool:
         """Return whether to return these first: what is due may revoke their partitions, or raise."""
