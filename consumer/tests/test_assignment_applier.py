@@ -80,7 +80,7 @@ class Stage:
         with polled(self.consumer):
             owned = fields.pop("owned", partitions)
             event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
-            self.applier.assign(self.consumer, event)
+            self.applier.assign(self.consumer, event, {})
 
     def revoke(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
         with polled(self.consumer):
@@ -404,7 +404,7 @@ def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
     loss = Revoke(2, {"t": (0,)}, lost=False, cooperative=cooperative)
     with polled(stage.consumer):
         for _ in range(2):
-            stage.applier.assign(stage.consumer, gain)
+            stage.applier.assign(stage.consumer, gain, {})
         for _ in range(2):
             stage.applier.revoke(stage.consumer, loss)
 
@@ -432,7 +432,7 @@ def test_an_event_that_ctrl_c_interrupts_after_its_callback_calls_it_once(
     assigned = []
     with polled(stage.consumer):
         for serve in (
-            partial(stage.applier.assign, stage.consumer, gain),
+            partial(stage.applier.assign, stage.consumer, gain, {}),
             partial(stage.applier.revoke, stage.consumer, loss),
         ):
             with suppress(KeyboardInterrupt):
@@ -442,6 +442,27 @@ def test_an_event_that_ctrl_c_interrupts_after_its_callback_calls_it_once(
 
     assert stage.called == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
     assert assigned == [[("t", 0)], []]
+
+
+@pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
+def test_an_assignment_that_ctrl_c_interrupts_starts_at_what_was_committed_since(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, *, cooperative: bool
+) -> None:
+    """After the exception, an application may commit what it consumed of partitions assigned by hand."""
+    fetched = {("t", 0): Offset(3), ("t", 1): Offset(4)}
+    gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, fetched, ME, None, cooperative)
+
+    def interrupt(*_: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stage.applier, "incremental_assign", interrupt)
+    with polled(stage.consumer):
+        with pytest.raises(KeyboardInterrupt):
+            stage.applier.assign(stage.consumer, gain, {})
+        stage.applier.assign(stage.consumer, gain, {("t", 0): Offset(7), ("other", 0): Offset(9)})
+
+    assert stage.assigned() == {("t", 0): 7, ("t", 1): 4}
 
 
 def test_the_session_limits_the_fast_path_from_the_first_message_on(
@@ -516,7 +537,7 @@ def test_a_close_revokes_nothing_whose_on_assign_an_exception_has_prevented(
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(RuntimeError):
         patched.setattr(assignment_applier, "TopicPartition", interrupt)
-        stage.applier.assign(stage.consumer, event)
+        stage.applier.assign(stage.consumer, event, {})
     assert stage.applier.owns_partitions
     member._inbox.put(event)
     stage.consumer.close()
@@ -653,12 +674,12 @@ def test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delay
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "_with_starts", _interrupt)
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
     assert stage.called == [("assign", [("t", 0), ("t", 1)])]
     assert not stage.assigned()
     stage.consumer.seek(TopicPartition("t", 0, 3))
     with polled(stage.consumer):
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
 
     assert stage.assigned() == {("t", 0): 3, ("t", 1): 7}
     assert len(stage.called) == 1
@@ -677,10 +698,10 @@ def test_an_assignment_by_hand_replaces_one_that_an_exception_has_delayed(
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "_with_starts", _interrupt)
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
     stage.consumer.assign([TopicPartition("t", 1, 3)])
     with polled(stage.consumer):
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
 
     assert stage.assigned() == {("t", 1): 3}
     assert stage.applier._offsets.keys == [("t", 1)]  # which a commit without arguments returns
@@ -711,10 +732,10 @@ def test_an_unassignment_by_hand_leaves_the_rest_of_an_assignment_that_an_except
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, interrupted, _interrupt)
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
     stage.consumer.incremental_unassign([TopicPartition("t", unassigned)])
     with polled(stage.consumer):
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
 
     assert stage.assigned() == left
 
@@ -729,11 +750,11 @@ def test_an_assignment_that_an_exception_has_delayed_replaces_what_was_assigned_
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "assign_in_callback", _interrupt)
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
     if sought is not None:
         stage.consumer.seek(TopicPartition("t", 0, sought))
     with polled(stage.consumer):
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
 
     assert stage.assigned() == {("t", 0): 21 if sought is None else 27}  # a seek changes no start
     assert stage.applier._offsets.sought(("t", 0)) == sought
@@ -775,11 +796,11 @@ def test_a_seek_after_an_interrupted_assignment_is_not_undone(
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(offsets, "set_start_offsets", _interrupt)
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
     offsets.seek(("t", 0), 3, TopicPartition("t", 0))
     prefetch.set_start_offsets([TopicPartition("t", 0, 3)])
     with polled(stage.consumer):
-        stage.applier.assign(stage.consumer, gain)
+        stage.applier.assign(stage.consumer, gain, {})
 
     assert sorted(stage.assigned()) == [("t", 0), ("t", 1)]
     assert offsets.start_offsets == prefetch._reached == {("t", 0): 3, ("t", 1): 7}

@@ -36,7 +36,7 @@ def gain(scene: "Scene", consumer: "Consumer", topic: str) -> None:
     partitions = {topic: (0,)}
     event = Assign(1, partitions, partitions, {}, MemberIdentity(3, "m-1", "range"), None)
     prepare(applier, consumer, event)
-    applier.assign(consumer, event)
+    applier.assign(consumer, event, {})
 
 
 def test_the_end_of_a_log_is_an_offset(scene: "Scene") -> None:
@@ -114,7 +114,7 @@ def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> 
         1, {topic: (0,), **gone}, {topic: (0,), **gone}, {}, MemberIdentity(3, "m-1", "range"), None
     )
     prepare(applier, consumer, event)
-    applier.assign(consumer, event)
+    applier.assign(consumer, event, {})
 
     assert {p.topic: p.offset for p in Native.assignment(consumer)} == {topic: 0} | dict.fromkeys(
         gone, OFFSET_BEGINNING

@@ -107,6 +107,12 @@ class Application:
         return bool(self.consumer._member._membership.facts.step in PARKED)
 
     @property
+    def is_unconfirmed(self) -> bool:
+        """True if it lost the coordinator in a round that gave it its member id."""
+        facts = self.consumer._member._membership.facts
+        return bool(facts.unconfirmed_id == facts.identity.member_id != "")
+
+    @property
     def is_replaced(self) -> bool:
         """True if another process has taken its `group.instance.id`."""
         return self._observer.is_replaced(self)

@@ -82,8 +82,9 @@ class CallChecks:
             return
         idle = self._now - self._left_at
         self._longest = max(idle, self._longest)
-        if idle > self._max_poll_interval + _SLACK and self._member.process.stops == self._stops:
-            # A rebalance restarts the interval.
+        exceeded = idle > self._max_poll_interval + _SLACK and self._member.process.stops == self._stops
+        # A rebalance restarts the interval. As in Java, it does not run while JoinGroup is under way.
+        if exceeded and not self._member.is_in_round:
             self._member.must_return("max.poll.interval.ms is kept", self._left_at)
 
     def poll_ended(self) -> None:
@@ -155,4 +156,7 @@ class CallChecks:
             if error.args[0].code() == KafkaError._STATE:
                 return
             raise
-        self._member.broken("calls of the other rebalance protocol are refused", f"{call.__name__} is not")
+        if not self._member.is_replaced:  # a fenced member has no protocol any more
+            self._member.broken(
+                "calls of the other rebalance protocol are refused", f"{call.__name__} is not"
+            )

@@ -113,8 +113,15 @@ class AssignmentApplier:
 
     # --- Events -------------------------------------------------------------------------------------
 
-    def assign(self, handle: Handle, event: Assign) -> None:
-        """Assign the gained partitions; as in librdkafka, a cooperative on_assign is called even for none."""
+    def assign(self, handle: Handle, event: Assign, committed: Offsets) -> None:
+        """Assign the gained partitions; as in librdkafka, a cooperative on_assign is called even for none.
+
+        Args:
+            handle: The consumer's handle.
+            event: The assignment, with the offsets that the coordinator had when it was made.
+            committed: The newest committed offsets. If an exception has ended the first call, the application
+                may have committed since.
+        """
         if event.ticket == self._done:
             return
         gained = keys(event.gained)
@@ -131,6 +138,8 @@ class AssignmentApplier:
             kept -= {key for key in self._replaced if self._offsets.sought(key) is None}
             if again:
                 self._record_kept(handle, kept)
+                newer = {key: committed[key] for key in gained if key in committed and key not in kept}
+                self._starts = {**event.offsets, **newer}
             wanted = _partitions(key for key in gained if key not in kept | self._unassigned)
             if event.cooperative:
                 self._call_native(self.incremental_assign, handle, wanted)

@@ -202,12 +202,13 @@ class ClassicMembership:
 
         def call(text: str) -> object:
             membership = self._membership
+            committed = self._offsets.all_committed()
             return stats_cb(
                 with_group_state(
                     text,
                     membership.state,
                     sum(map(len, membership.owned.values())),
-                    self._offsets.all_committed(),
+                    {key: offset.offset for key, offset in committed.items()},
                     self._prefetch.first_offsets(),
                     read_uncommitted=read_uncommitted,
                 )

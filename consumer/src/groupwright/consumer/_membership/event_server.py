@@ -222,7 +222,7 @@ class EventServer:
             case Assign():
                 self._driver.call(self._membership.taken, event.ticket)
                 self.identity = event.identity
-                self._applier.assign(handle, event)
+                self._applier.assign(handle, event, self._committer.newest_offsets())
                 self._committer.restart_interval()
                 self._driver.call(self._membership.applied, event.ticket)
             case MaxPollExceeded():

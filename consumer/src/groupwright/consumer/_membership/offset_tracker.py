@@ -105,10 +105,10 @@ class OffsetTracker:
         with self._lock:
             self._committed.update({key: offset for key, offset in offsets.items() if key in self._assigned})
 
-    def all_committed(self) -> dict[TopicPartitionKey, int]:
+    def all_committed(self) -> dict[TopicPartitionKey, Offset]:
         """Return the committed offsets of assigned partitions, as far as they are known."""
         with self._lock:
-            return {key: committed.offset for key, committed in self._committed.items()}
+            return dict(self._committed)
 
     def pending(
         self, position: Callable[[], list[TopicPartition]], *, last: bool = False
