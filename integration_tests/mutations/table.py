@@ -212,8 +212,8 @@ MUTATIONS = (
     Mutation(
         "max.poll.interval.ms is not kept after an interrupted first assignment",
         f"{CONSUMER}/_membership/event_server.py::EventServer._serve_event",
-        "_1.call(_2.taken, _3)\nself.identity = _4\n_5.assign(_6, _7)",
-        "self.identity = _4\n_5.assign(_6, _7)\n_1.call(_2.taken, _3)",
+        "_1.call(_2.taken, _3)\nself.identity = _4\n_5.assign(_6, _7, _8)",
+        "self.identity = _4\n_5.assign(_6, _7, _8)\n_1.call(_2.taken, _3)",
         "consumer/tests/test_assignment_applier.py::test_an_assignment_that_an_exception_interrupts_was_taken",
         story="busy-after-an-interrupted-assignment",
     ),
