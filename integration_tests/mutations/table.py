@@ -218,6 +218,13 @@ MUTATIONS = (
         story="busy-after-an-interrupted-assignment",
     ),
     Mutation(
+        "an interrupted assignment does not begin at what was committed since",
+        f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier.assign",
+        "self._starts = {**event.offsets, **newer}",
+        "self._starts = event.offsets",
+        "consumer/tests/test_assignment_applier.py::test_an_assignment_that_ctrl_c_interrupts_starts_at_what_was_committed_since",
+    ),
+    Mutation(
         "offsets are not looked up if a signal handler raises when that begins",
         f"{CONSUMER}/_membership/assignment_applier.py::AssignmentApplier.prepare",
         "if _1 != _2: ...",
