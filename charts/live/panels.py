@@ -62,7 +62,7 @@ def ask(
     for target in panel["targets"]:
         expr = _with(target["expr"], window, variables)
         if target.get("instant"):
-            series = prometheus.query(expr)
+            series = prometheus.query(expr, window.end)
         else:
             series = prometheus.query_range(expr, window.start, window.end, window.step)
         answers.append(Answer(target, series))

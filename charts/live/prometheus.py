@@ -96,9 +96,10 @@ class Prometheus:
                 self._process.kill()
                 self._process.wait()
 
-    def query(self, expr: str) -> list[Series]:
-        """Return what an expression says now."""
-        result = self._get("/api/v1/query", query=expr)["result"]
+    def query(self, expr: str, at: float | None = None) -> list[Series]:
+        """Return what an expression says at a time, by default now."""
+        time_of_it = {} if at is None else {"time": at}
+        result = self._get("/api/v1/query", query=expr, **time_of_it)["result"]
         return [Series(each["metric"], [_point(each["value"])]) for each in result]
 
     def query_range(self, expr: str, start: float, end: float, step: float) -> list[Series]:
