@@ -427,7 +427,7 @@ def test_a_second_thread_is_refused_while_the_first_gathers_and_takes_nothing_fr
 def test_a_waiting_consumer_serves_its_membership_only_when_something_is_due(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """Serving it in each of the forty slices of a second took half of an idle member's processor time."""
+    """Serving it in each of the forty slices of a second took a third of an idle member's processor time."""
     with Consumer(NOWHERE) as consumer:
         consumer.poll(0)
         now = [0.0]
