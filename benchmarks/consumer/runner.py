@@ -87,13 +87,16 @@ class Bench:
             if {Cell.THROUGHPUT, Cell.FROZEN, Cell.DEFAULTS} & set(self.cells):
                 self.progress("filling the topic", 0)
                 fill(broker, place.filled, FILLED_PARTITIONS, self.effort.messages)
+            effort = self.effort
             if Cell.THROUGHPUT in self.cells:
-                self._fetch(place, results)
+                rounds = {each: rounds_of(each, effort) for each in FETCHERS}
+                self._fetch(place, Cell.THROUGHPUT, results.throughput, rounds, UNSTALLED)
             if Cell.FROZEN in self.cells:
-                rounds, settings = self.effort.frozen_rounds, UNSTALLED | FREEZE
-                self._repeat(place, Cell.FROZEN, results.frozen, rounds, settings)
+                rounds = dict.fromkeys(DEFAULT_FETCHERS, effort.frozen_rounds)
+                self._fetch(place, Cell.FROZEN, results.frozen, rounds, UNSTALLED | FREEZE)
             if Cell.DEFAULTS in self.cells:
-                self._repeat(place, Cell.DEFAULTS, results.defaults, self.effort.default_rounds, {})
+                rounds = dict.fromkeys(DEFAULT_FETCHERS, effort.default_rounds)
+                self._fetch(place, Cell.DEFAULTS, results.defaults, rounds, {})
             self._run_under_load(broker, place, results)
             if Cell.EVENT in self.cells:
                 self._wait_for_events(place, results)
@@ -119,27 +122,20 @@ class Bench:
             with steady_load(load.load, broker, topic, JOIN_PARTITIONS, interval):
                 self._check_load(place, topic, results)
 
-    def _fetch(self, place: Place, results: Results) -> None:
-        for turn in range(self.effort.rounds):
-            for each in FETCHERS:
-                if turn < rounds_of(each, self.effort):
-                    client = self.clients[each.client]
-                    measure = partial(measures.fetch, place, each, client, self.effort, UNSTALLED)
-                    self._run(Cell.THROUGHPUT, each, results.throughput, measure)
-
-    def _repeat(
+    def _fetch(
         self,
         place: Place,
         cell: Cell,
         outcomes: Outcomes[FetchRun],
-        rounds: int,
+        rounds: Mapping[Contestant, int],
         settings: Mapping[str, object],
     ) -> None:
-        for _ in range(rounds):
-            for each in DEFAULT_FETCHERS:
-                client = self.clients[each.client]
-                measure = partial(measures.fetch, place, each, client, self.effort, settings)
-                self._run(cell, each, outcomes, measure)
+        for turn in range(max(rounds.values())):
+            for each, wanted in rounds.items():
+                if turn < wanted:
+                    client = self.clients[each.client]
+                    measure = partial(measures.fetch, place, each, client, self.effort, settings)
+                    self._run(cell, each, outcomes, measure)
 
     def _join(self, place: Place, size: int, topic: str, results: Results) -> None:
         outcomes = results.joins.setdefault(size, {})

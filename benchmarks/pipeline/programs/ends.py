@@ -88,15 +88,16 @@ def _create(kafka: Kafka, names: Sequence[str], partitions: int) -> None:
     """
     admin, deadline = kafka.admin(), time.monotonic() + _PATIENCE
     for first in range(0, len(names), _AT_ONCE):
-        new = [NewTopic(name, partitions, 1) for name in names[first : first + _AT_ONCE]]
+        some = names[first : first + _AT_ONCE]
+        new = [NewTopic(name, partitions, 1) for name in some]
         for future in admin.create_topics(new, request_timeout=_METADATA_SECONDS).values():
             future.result()
         # Brokers follow the controller before it goes on.
-        while (led := _led(kafka, names[first : first + _AT_ONCE])) < len(new) * partitions:
+        while (led := _led(kafka, some)) < len(some) * partitions:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{led} of {len(new) * partitions} partitions have leaders in time")
+                raise TimeoutError(f"{led} of {len(some) * partitions} partitions have leaders in time")
             time.sleep(0.2)
-        print(f"{first + len(new)} topics of {len(names)}", file=sys.stderr)
+        print(f"{first + len(some)} topics of {len(names)}", file=sys.stderr)
 
 
 def _led(kafka: Kafka, names: Sequence[str]) -> int:
