@@ -615,6 +615,21 @@ def test_partitions_that_change_hands_by_subscription() -> None:
     assert moves(now, before)["audit-0"] == "a received audit-0, which no member had."
 
 
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky"])
+def test_a_move_to_a_member_that_does_not_subscribe_has_no_known_reason(assignor: str) -> None:
+    topics = {"orders": 2, "audit": 1}
+    before = study([member("a", assigned={"orders": [0, 1]}), member("b", assigned={})], topics, assignor)
+    now = study(
+        [member("a", assigned={"orders": [0]}), member("b", "audit", assigned={"orders": [1]})],
+        topics,
+        assignor,
+    )
+
+    assert moves(now, before) == {
+        "orders-1": "orders-1 moved from a to b. Why is not known, as b does not subscribe to orders."
+    }
+
+
 def test_words() -> None:
     assert [ordinal(number) for number in (1, 2, 3, 4, 11, 12, 21, 102, 111)] == [
         "1st",

@@ -170,6 +170,8 @@ def _reason(situation: Situation, key: TopicPartition, owner: GroupMember | None
         return f"{name} received {shown}{origin}.{_restarted(situation, before, previous_owner)}"
     if key[0] not in situation.subscribers:
         why = f"Why is not known, as {key[0]} does not exist, or may not be seen."
+    elif key[0] not in owner.topics:
+        why = f"Why is not known, as {name} does not subscribe to {key[0]}."
     elif assignor in by_order.ASSIGNORS:
         why = by_order.move_reason(situation, before, key, source, owner)
     elif assignor in ASSIGNOR_NAMES or situation.study.type is GroupType.CONSUMER:
