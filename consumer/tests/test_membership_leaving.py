@@ -292,6 +292,21 @@ def test_a_commit_after_unsubscribing_has_the_former_generation_until_partitions
     assert stable.member.commit_identity() == MemberIdentity()
 
 
+def test_what_is_assigned_by_hand_stays_so_if_the_member_leaves_before_the_group_has_assigned(
+    player: "Player",
+) -> None:
+    """The application has no partitions of the generation: what it commits is what it assigned itself."""
+    player.subscribe("t")
+    player.find()
+    player.answer_join()
+    player.answer_sync({"t": (0,)})
+    player.answer_offsets()
+    player.feed(player.member.unsubscribe)
+    leave(player)
+
+    assert player.member.commit_identity() == MemberIdentity()
+
+
 def test_what_was_given_up_on_is_no_longer_awaited(player: "Player") -> None:
     """A request that waits for the commits before it looks, and is not sent."""
     player.plan()

@@ -185,6 +185,16 @@ MENDED = (
         "a_commit_before_the_first_join",
     ),
     Mutation(
+        "partitions assigned by hand are not committed after a generation that has assigned nothing",
+        f"{CONSUMER}/_protocol/membership.py::Membership._enter_generation",
+        "_.move(Cause.GENERATION_JOINED)",
+        "_.last_generation = response.generation\n_.move(Cause.GENERATION_JOINED)",
+        f"{_TESTS}/test_membership_leaving.py"
+        "::test_what_is_assigned_by_hand_stays_so_if_the_member_leaves_before_the_group_has_assigned",
+        "by_hand_after_unsubscribe_before_a_poll_has_brought_the_assignment",
+        story="left-before-the-group-has-assigned",
+    ),
+    Mutation(
         "poll(0) after unsubscribe does not call on_revoke",
         f"{CONSUMER}/_membership/classic_membership.py::ClassicMembership._change",
         "_1.call_and_wait(_2, *_3)",

@@ -318,6 +318,22 @@ ROWS: tuple[Row, ...] = (
         pairs=((r"on_assign t1\[0\]", ""),),
     ),
     Row(
+        name="unsubscribe before on_assign",
+        subject="`unsubscribe` before a poll has brought the assignment",
+        original="the next poll calls `on_assign` and `on_revoke`; what was assigned by hand is lost",
+        ours="calls neither, and what was assigned by hand is read and committed as before",
+        reason="the application has said that it wants no partitions of the group",
+        scenarios=("by_hand_after_unsubscribe_before_a_poll_has_brought_the_assignment",),
+        pairs=(
+            (
+                r"on_assign .*\non_revoke .*\nassignment\(\) = \[\]\ncommit\(.*\) raises .*_MEMBER_ID\)",
+                r"messages .* 10\.\.19\nassignment\(\) = \[t1\[0\]@0\]\ncommit\(.*\) = \[t1\[0\]@10\]",
+            ),
+            (r"stored \[-1001\]", r"stored \[10\]"),
+            ("", r"t1\[0\]@10"),
+        ),
+    ),
+    Row(
         name="callback raises in poll",
         subject="a callback that raises in a `poll` that waits",
         original="loses the message that this poll would have returned",

@@ -353,6 +353,25 @@ def _busy_after_an_interrupted_assignment() -> list[Scenario]:
     ]
 
 
+def _left_before_the_group_has_assigned() -> list[Scenario]:
+    """An application that reads by hand subscribes, and unsubscribes while the group assigns."""
+    plan = MemberPlan("hand", batch=10, processing=0, reassigns=0.1, subscribes=0.5)
+    return [
+        Scenario(
+            seed,
+            slow_share=0.4,
+            auto_commit_interval=200 * MS,
+            members=(MemberPlan("m1"),),
+            by_hand=(plan,),
+            produce_interval=20 * MS,
+            troubles=tuple(
+                Trouble((2 + 7 * part) * SECOND, Kind.BUSY, 1, duration=4 * SECOND) for part in range(12)
+            ),
+        )
+        for seed in range(4)
+    ]
+
+
 STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "consume-gathers": _consume_gathers,
     "stopped-after-on-assign": _stopped_after_on_assign,
@@ -374,6 +393,7 @@ STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "interrupted-when-it-is-fenced": _interrupted_when_it_is_fenced,
     "interrupted-when-offsets-are-looked-up": _interrupted_when_offsets_are_looked_up,
     "busy-after-an-interrupted-assignment": _busy_after_an_interrupted_assignment,
+    "left-before-the-group-has-assigned": _left_before_the_group_has_assigned,
     "forks": _forks,
 }
 """Scenarios by name; each list plays in seconds."""

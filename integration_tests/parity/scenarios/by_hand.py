@@ -298,6 +298,23 @@ def by_hand_committed_after_leaving(lab: Lab) -> None:
 
 
 @scenario()
+def by_hand_after_unsubscribe_before_a_poll_has_brought_the_assignment(lab: Lab) -> None:
+    """The group has assigned in the background, and the application unsubscribes."""
+    topic = lab.topic(1, messages=20)
+    consumer = lab.consumer(enable_auto_commit=False, partition_assignment_strategy="range")
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.read(10)
+    consumer.subscribe([topic], **callbacks())
+    lab.wait(lab.group_is_stable, "the member has joined")
+    consumer.unsubscribe()
+    consumer.idle(0.5)
+    consumer.attempt("assignment")
+    consumer.attempt("commit", offsets=[TopicPartition(topic, 0, 10)], asynchronous=False)
+    lab.note(f"stored {lab.stored(topic)}")
+    consumer.close()
+
+
+@scenario()
 def by_hand_while_subscribed(lab: Lab) -> None:
     """In an eager group `assign` outside a callback replaces what the group assigned."""
     topic = lab.topic(2, messages=5)

@@ -226,6 +226,7 @@ class Membership:
         """
         if self._is_waiting_for(Step.APPLICATION, ticket):
             self.facts.was_assigned = True
+            self.facts.last_generation = self.facts.owned_since
         return self._advance(now)
 
     def applied(self, ticket: int, now: float) -> list[act.Action]:
@@ -743,7 +744,6 @@ class Membership:
     def _enter_generation(self, response: JoinGroupResponse, now: float) -> None:
         facts = self.facts
         facts.identity = MemberIdentity(response.generation, response.member_id, response.protocol)
-        facts.last_generation = response.generation
         facts.move(Cause.GENERATION_JOINED)
         self._backoff.reset()
         # The wait for other members does not count towards max.poll.interval.ms.

@@ -90,8 +90,9 @@ class MembershipState:
         timeline: The rebalance under way.
         awaits_poll: Whether the member stays out of the group until the application polls, and so receives
             the error.
-        last_generation: The last generation that the member was in; -1 if there is none, or the application
-            has called `assign` since the member left. The member then commits without a generation.
+        last_generation: The generation of the last assignment that the application has taken; -1 if there is
+            none, or the application has called `assign` since the member left. The member then commits
+            without a generation.
         operation: Whether `close` leaves the group (KIP-1092).
         leave_at: When a member that leaves abandons the round under way.
         fenced: Number of times that another member took this member's ``group.instance.id``. A fenced member
