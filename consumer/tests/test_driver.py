@@ -537,6 +537,7 @@ def test_a_commit_waits_for_the_end_of_the_round(
     release = script.hold("join")
     script.say("heartbeat", 27)
     rig.inbox.done(event)
+    rig.driver.call(rig.member.taken, event.ticket)
     rig.driver.call(rig.member.applied, event.ticket)
     eventually(lambda: rig.member.state is State.PREPARING_REBALANCE, "the parked JoinGroup")
 

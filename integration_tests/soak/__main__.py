@@ -32,14 +32,14 @@ def main() -> int:
         kept = Console(file=output, width=200, no_color=True)
         for out in (console, kept):
             out.print(
-                f"Seed {seed}: {options.minutes:g} min of trouble for {', '.join(assignors)}", highlight=False
+                f"Seed {seed}: {options.minutes:g} min of faults for {', '.join(assignors)}", highlight=False
             )
             out.print(f"Histories and logs: {directory}", highlight=False, soft_wrap=True)
         with _progress(console) as watch:
             result = run(plan, directory, watch)
         # A group that did not settle is a failure even if no rule was violated.
-        status = 1 if result.verdict.violations or not result.drained else 0
-        run_directory.write_verdict(result, status, directory)
+        status = 1 if result.findings.violations or not result.drained else 0
+        run_directory.write_findings(result, status, directory)
         for out in (kept, console):
             report.show(result, out)
     return status
@@ -71,8 +71,8 @@ def _progress(console: Console) -> Iterator[Watcher]:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m soak", description="Chaos test of consumer groups.")
-    parser.add_argument("--minutes", type=float, default=2.0, help="how long there is trouble (default: 2)")
-    parser.add_argument("--seed", type=int, help="repeat the trouble of an earlier run")
+    parser.add_argument("--minutes", type=float, default=2.0, help="duration of the faults (default: 2)")
+    parser.add_argument("--seed", type=int, help="repeat the faults of an earlier run")
     parser.add_argument(
         "--assignor",
         action="append",
@@ -80,7 +80,7 @@ def _options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rate", type=int, default=100, help="messages a second (default: 100)")
     parser.add_argument(
-        "--directory", type=Path, help="keep histories, logs and the verdict here (default: build/soak)"
+        "--directory", type=Path, help="keep histories, logs and findings here (default: build/soak)"
     )
     return parser
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from soak.events import (
     Committed,
     Consumed,
+    EndReached,
+    ErrorReturned,
     Event,
     Failed,
     FaultInjected,
     Key,
     Produced,
-    Reached,
     Sought,
-    Told,
-    Woken,
+    WakeupRaised,
 )
-from soak.member_history import End, Interval, Life, Window, by_group, life, merged
+from soak.member_history import End, Interval, MemberHistory, Window, by_group, merged, read_history
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
 
@@ -70,11 +70,11 @@ class Records:
 
 
 @dataclass(slots=True)
-class Verdict:
+class Findings:
     """The checker's findings: violations and counts."""
 
     violations: list[Violation] = field(default_factory=list)
-    lives: list[Life] = field(default_factory=list)
+    members: list[MemberHistory] = field(default_factory=list)
     messages: int = 0
     """Messages acknowledged to the producer."""
     deliveries: int = 0
@@ -93,30 +93,31 @@ class Verdict:
     """The number of partitions assigned to a new owner before the stalled owner learned of it."""
 
 
-def check(records: Records, timing: Timing) -> Verdict:
+def check(records: Records, timing: Timing) -> Findings:
     """Check a run against every rule."""
-    verdict = Verdict()
+    findings = Findings()
     outages = [(fault.time, fault.until) for fault in records.faults if fault.what in _OUTAGES]
-    verdict.lives = [it for history in records.histories if (it := life(history, records.faults))]
+    read = (read_history(history, records.faults) for history in records.histories)
+    findings.members = [member for member in read if member]
     produced = [event for event in records.produced if isinstance(event, Produced)]
-    verdict.messages = len(produced)
-    verdict.violations += _failures("producer", "", records.produced)
-    verdict.violations += (
+    findings.messages = len(produced)
+    findings.violations += _failures("producer", "", records.produced)
+    findings.violations += (
         Violation("hung", "", f"{fault.whom} did not end when signalled", None, (fault.whom,), fault.time)
         for fault in records.faults
         if fault.what == "hang"
     )
-    verdict.violations += (
+    findings.violations += (
         Violation("kept", "", f"{fault.whom} kept a deleted topic", None, (fault.whom,), fault.time)
         for fault in records.faults
         if fault.what == "keep deleted topic"
     )
-    for group, lives in by_group(verdict.lives).items():
+    for group, members in by_group(findings.members).items():
         stored = [record for record in records.stored if record.group == group]
-        judged = _Group(group, lives, outages, records.faults, timing, verdict)
-        judged.check(produced, stored, records.settled)
-    verdict.violations.sort(key=lambda violation: violation.time)
-    return verdict
+        rules = _Group(group, members, outages, records.faults, timing, findings)
+        rules.check(produced, stored, records.settled)
+    findings.violations.sort(key=lambda violation: violation.time)
+    return findings
 
 
 class Incarnations:
@@ -159,14 +160,14 @@ class _Group:
     def __init__(
         self,
         group: str,
-        lives: Sequence[Life],
+        members: Sequence[MemberHistory],
         outages: Sequence[Interval],
         faults: Sequence[FaultInjected],
         timing: Timing,
-        verdict: Verdict,
+        findings: Findings,
     ) -> None:
         self._name = group
-        self._lives = lives
+        self._members = members
         self._outages = outages
         self._faults = faults
         self._incarnations = Incarnations(faults)
@@ -176,19 +177,20 @@ class _Group:
         self._excused: set[Lost] = set()
         """Messages that interruptions may have lost: partition, incarnation and offset."""
         self._timing = timing
-        self._verdict = verdict
+        self._findings = findings
         self._windows: defaultdict[Key, list[Window]] = defaultdict(list)
-        for window in sorted((w for it in lives for w in it.windows), key=lambda window: window.begin):
+        windows = (window for member in members for window in member.windows)
+        for window in sorted(windows, key=lambda window: window.begin):
             self._windows[window.key].append(window)
 
     def check(
         self, produced: Sequence[Produced], stored: Sequence[StoredRecord], settled: float | None
     ) -> None:
-        for it in self._lives:
-            self._check_life(it)
-            self._check_losses(it)
-            self._check_errors(it)
-            self._check_wakeups(it)
+        for member in self._members:
+            self._check_member(member)
+            self._check_losses(member)
+            self._check_errors(member)
+            self._check_wakeups(member)
         for windows in self._windows.values():
             self._check_owners(windows)
         for windows in self._by_incarnation().values():
@@ -198,7 +200,7 @@ class _Group:
         if settled is not None:
             last = {event.key for event in produced if self._incarnations.is_kept(event.key[0], event.time)}
             self._check_settled(last, settled)
-        self._verdict.excused += len(self._excused)
+        self._findings.excused += len(self._excused)
 
     def _by_incarnation(self) -> dict[tuple[Key, int], list[Window]]:
         found: defaultdict[tuple[Key, int], list[Window]] = defaultdict(list)
@@ -209,36 +211,36 @@ class _Group:
 
     # --- One member ---------------------------------------------------------------------------------
 
-    def _check_life(self, it: Life) -> None:
-        self._verdict.violations += _failures(it.name, self._name, it.events)
-        if it.killed == math.inf and not it.ended and not it.hung:
-            self._accuse("died", "the process ended by itself", it.events[-1].time, it)
-        for assigned in it.repeated:
-            self._accuse("assigned twice", "was assigned what it owned already", assigned.time, it)
-        for stray in it.strays:
-            what = "given" if isinstance(stray, Consumed) else "told of the end at"
-            self._accuse(
+    def _check_member(self, member: MemberHistory) -> None:
+        self._findings.violations += _failures(member.name, self._name, member.events)
+        if member.killed == math.inf and not member.ended and not member.hung:
+            self._report("died", "the process ended by itself", member.events[-1].time, member)
+        for assigned in member.repeated:
+            self._report("assigned twice", "was assigned what it owned already", assigned.time, member)
+        for stray in member.strays:
+            what = "message at" if isinstance(stray, Consumed) else "end at"
+            self._report(
                 "not owned",
-                f"was {what} offset {stray.offset} without owning it",
+                f"received the {what} offset {stray.offset} without owning the partition",
                 stray.time,
-                it,
+                member,
                 key=stray.key,
             )
-        strays = sum(isinstance(stray, Consumed) for stray in it.strays)
-        self._verdict.deliveries += strays + sum(len(window.consumed) for window in it.windows)
-        for commit in it.commits():
+        strays = sum(isinstance(stray, Consumed) for stray in member.strays)
+        self._findings.deliveries += strays + sum(len(window.consumed) for window in member.windows)
+        for commit in member.commits():
             if commit.error is None:
-                self._verdict.commits += 1
+                self._findings.commits += 1
             else:
-                self._verdict.refused += 1
+                self._findings.refused += 1
 
-    def _check_errors(self, it: Life) -> None:
+    def _check_errors(self, member: MemberHistory) -> None:
         """Each error that a poll returns has a reason, and a guest gets its authorization error."""
         forbidden: str | None = None
-        for event in it.events:
-            if not isinstance(event, Told):
+        for event in member.events:
+            if not isinstance(event, ErrorReturned):
                 continue
-            if event.code == _UNAUTHORIZED and it.started.guest:
+            if event.code == _UNAUTHORIZED and member.started.guest:
                 forbidden = event.topic or forbidden
                 continue
             known = event.code == "_MAX_POLL_EXCEEDED" or (
@@ -246,54 +248,56 @@ class _Group:
             )
             if not known:
                 text = f"a poll returned {event.code} of {event.topic}: {event.error}"
-                self._accuse("unexplained error", text, event.time, it)
-        if not it.started.guest:
+                self._report("unexplained error", text, event.time, member)
+        if not member.started.guest:
             return
-        read = [w for w in it.windows if w.key[0] == forbidden and w.consumed]
+        read = [w for w in member.windows if w.key[0] == forbidden and w.consumed]
         if read:
             text = f"consumed {forbidden}, which it may not read"
-            self._accuse("forbidden", text, read[0].begin, it, key=read[0].key)
-        begin, end = it.started.time, it.events[-1].time
-        troubled = [*self._outages, *it.frozen, *it.silent]
+            self._report("forbidden", text, read[0].begin, member, key=read[0].key)
+        begin, end = member.started.time, member.events[-1].time
+        troubled = [*self._outages, *member.frozen, *member.silent]
         longest = max(_gaps(begin, end, merged(troubled)))
         if forbidden is None and longest > _FORBIDDEN_SECONDS:
-            self._accuse("no error", "polled without an authorization error of the forbidden topic", end, it)
+            text = "polled without an authorization error of the forbidden topic"
+            self._report("no error", text, end, member)
 
-    def _check_wakeups(self, it: Life) -> None:
+    def _check_wakeups(self, member: MemberHistory) -> None:
         """Each WakeupError follows a wakeup, and each wakeup leads to one, unless one was pending already."""
-        asked = [fault.time for fault in self._faults if fault.what == "wakeup" and fault.whom == it.name]
-        woken = [event.time for event in it.events if isinstance(event, Woken)]
-        for number, time in enumerate(woken):
+        asked = [fault.time for fault in self._faults if fault.what == "wakeup" and fault.whom == member.name]
+        raised = [event.time for event in member.events if isinstance(event, WakeupRaised)]
+        for number, time in enumerate(raised):
             if bisect_right(asked, time) <= number:
-                self._accuse("woken for nothing", "WakeupError was raised without wakeup()", time, it)
+                self._report("wakeup without a call", "WakeupError was raised without wakeup()", time, member)
         for time in asked:
             later = [
                 event.time
-                for event in it.events
-                if isinstance(event, Consumed | Reached) and event.polled > time + self._timing.grace
+                for event in member.events
+                if isinstance(event, Consumed | EndReached) and event.polled > time + self._timing.grace
             ]
-            if later and not any(time <= when <= later[0] for when in woken):
-                self._accuse("not woken", f"wakeup() at {time:.3f} ended no poll", later[0], it)
+            if later and not any(time <= when <= later[0] for when in raised):
+                text = f"wakeup() at {time:.3f} ended no poll"
+                self._report("wakeup without effect", text, later[0], member)
 
-    def _check_losses(self, it: Life) -> None:
+    def _check_losses(self, member: MemberHistory) -> None:
         """Only a member whose session expired, or that did not poll, may lose partitions."""
-        for loss in it.losses():
-            self._verdict.losses += 1
-            if not self._explains_loss(it, loss.begun):
+        for loss in member.losses():
+            self._findings.losses += 1
+            if not self._explains_loss(member, loss.begun):
                 parts = ", ".join(f"{topic} [{number}]" for topic, number in loss.partitions)
-                self._accuse("unexplained loss", f"lost {parts} with no reason to", loss.begun, it)
-            for commit in it.commits():
+                self._report("unexplained loss", f"lost {parts} with no reason to", loss.begun, member)
+            for commit in member.commits():
                 if commit.begun is None or not loss.begun <= commit.begun <= loss.time:
                     continue
                 if commit.error is None:
-                    self._accuse("commit after loss", "committed what it had lost", commit.time, it)
+                    self._report("commit after loss", "committed what it had lost", commit.time, member)
 
-    def _explains_loss(self, it: Life, when: float) -> bool:
+    def _explains_loss(self, member: MemberHistory, when: float) -> bool:
         since = when - self._timing.session - _RECOVERY_SECONDS
         if any(begin <= when and end >= since for begin, end in self._outages):
             return True
-        away = [pause for pause in it.frozen if _length(pause) >= self._timing.forgotten_after]
-        mute = [pause for pause in it.silent if _length(pause) >= self._timing.expelled_after]
+        away = [pause for pause in member.frozen if _length(pause) >= self._timing.forgotten_after]
+        mute = [pause for pause in member.silent if _length(pause) >= self._timing.expelled_after]
         return any(begin <= when and end >= since for begin, end in away + mute)
 
     # --- One partition ------------------------------------------------------------------------------
@@ -313,19 +317,19 @@ class _Group:
             return window.end
         # The coordinator learns of a killed member only when its session expires.
         heirs = (
-            it.started.time
-            for it in self._lives
-            if it.started.instance is not None
-            and it.started.instance == window.life.started.instance
-            and it.started.time >= window.end
+            member.started.time
+            for member in self._members
+            if member.started.instance is not None
+            and member.started.instance == window.member.started.instance
+            and member.started.time >= window.end
         )
         return min(self._forgotten(window), *heirs, math.inf)
 
     def _forgotten(self, window: Window) -> float:
         """Return the earliest time at which the coordinator may have reassigned the partition."""
         limits = (
-            (window.life.frozen, self._timing.forgotten_after),
-            (window.life.silent, self._timing.expelled_after),
+            (window.member.frozen, self._timing.forgotten_after),
+            (window.member.silent, self._timing.expelled_after),
         )
         times = [
             begin + limit
@@ -340,41 +344,41 @@ class _Group:
         """Yield the times at which an outage may have expired the session of an application not polling."""
         for outage, _ in self._outages:
             ended = outage + self._timing.forgotten_after
-            for begin, end in window.life.silent:
+            for begin, end in window.member.silent:
                 if window.begin <= end and ended <= end and begin <= ended + _RECOVERY_SECONDS:
                     yield max(begin, ended)
 
     def _check_overlap(self, earlier: Window, later: Window) -> None:
         if later.ended_by is End.LOST and later.entered < earlier.begin:
             earlier, later = later, earlier  # stopped at the entry of on_assign, and replaced meanwhile
-        both = (earlier.life, later.life)
-        self._verdict.overlaps += 1
+        both = (earlier.member, later.member)
+        self._findings.overlaps += 1
         if later.begin < self._forgotten(earlier):
-            self._accuse("two owners", f"{earlier}, and {later}", later.begin, *both, key=later.key)
+            self._report("two owners", f"{earlier}, and {later}", later.begin, *both, key=later.key)
             return
         # A member that was stopped inside on_revoke had been called in time.
         if earlier.ended_by is End.REVOKED and earlier.asked > later.begin:
             text = f"{earlier}: on_revoke was called for a partition that had another owner: {later}"
-            self._accuse("revoked, not lost", text, earlier.end, *both, key=later.key)
+            self._report("revoked, not lost", text, earlier.end, *both, key=later.key)
         stale = [message for message in earlier.consumed if message.polled > later.begin]
         if stale:
-            text = f"{earlier.life.name} received {len(stale)} messages from offset {stale[0].offset} on; "
-            text += f"the last poll began {stale[-1].polled - later.begin:.3f} s after {later.life.name} "
+            text = f"{earlier.member.name} received {len(stale)} messages from offset {stale[0].offset} on; "
+            text += f"the last poll began {stale[-1].polled - later.begin:.3f} s after {later.member.name} "
             text += "had become the owner"
-            self._accuse("stale delivery", text, stale[0].time, *both, key=later.key)
-        for commit in earlier.life.commits():
+            self._report("stale delivery", text, stale[0].time, *both, key=later.key)
+        for commit in earlier.member.commits():
             if commit.error is None and commit.begun is not None and later.begin < commit.begun < earlier.end:
                 offset = commit.offsets.get(later.key)
                 if offset is not None:
-                    text = f"{earlier.life.name} committed {offset}, and {later.life.name} was the owner"
-                    self._accuse("commit by a former owner", text, commit.time, *both, key=later.key)
+                    text = f"{earlier.member.name} committed {offset}, and {later.member.name} was the owner"
+                    self._report("commit by a former owner", text, commit.time, *both, key=later.key)
 
     def _check_deliveries(self, windows: Sequence[Window]) -> None:
         """Each owner resumes where the last one ended; each duplicate has an accepted reason."""
         key = windows[0].key
         commits = self._commits_of(key, self._incarnations.at(key[0], windows[0].begin))
         # A poll that another thread's close overtook returns messages fetched before the close.
-        moves: list[tuple[float, Consumed | Reached | Sought, Window]] = []
+        moves: list[tuple[float, Consumed | EndReached | Sought, Window]] = []
         for window in windows:
             for events in (window.consumed, window.reached, window.sought):
                 moves += ((min(event.time, window.end), event, window) for event in events)
@@ -393,41 +397,41 @@ class _Group:
                 if isinstance(event, Consumed):
                     self._check_start(event, window, commits)
             elif offset != expected and not self._excuses(window, expected, offset):
-                self._accuse_gap(event, expected, window)
-            if isinstance(event, Reached):
+                self._report_gap(event, expected, window)
+            if isinstance(event, EndReached):
                 place[window] = offset
                 continue
             before = delivered.get(offset)
             if before is not None:
-                self._verdict.duplicates += 1
+                self._findings.duplicates += 1
                 self._check_duplicate(event, *before, window)
             delivered[offset] = event, window
             place[window] = offset + 1
             highest = max(highest, offset)
 
-    def _accuse_gap(self, event: Consumed | Reached, expected: int, window: Window) -> None:
+    def _report_gap(self, event: Consumed | EndReached, expected: int, window: Window) -> None:
         offset = event.offset
-        if isinstance(event, Reached):
+        if isinstance(event, EndReached):
             text = f"polled the end of the partition at offset {offset}; the next offset is {expected}"
-            self._accuse("wrong end", text, event.time, window.life, key=window.key)
+            self._report("wrong end", text, event.time, window.member, key=window.key)
         else:
             rule = "skipped" if offset > expected else "duplicate"
-            text = f"was given offset {offset} after {expected - 1}"
-            self._accuse(rule, text, event.time, window.life, key=window.key)
+            text = f"received offset {offset} after {expected - 1}"
+            self._report(rule, text, event.time, window.member, key=window.key)
 
     def _check_limit(
-        self, event: Consumed | Reached | Sought, window: Window, highest: int, what: str
+        self, event: Consumed | EndReached | Sought, window: Window, highest: int, what: str
     ) -> None:
         """No owner begins beyond the highest delivered offset plus one."""
         if event.offset > highest + 1 and not self._excuses(window, highest + 1, event.offset):
-            text = f"{what} offset {event.offset}; nobody had been given {highest + 1}"
-            self._accuse("skipped", text, event.time, window.life, key=window.key)
+            text = f"{what} offset {event.offset}; no member had received {highest + 1}"
+            self._report("skipped", text, event.time, window.member, key=window.key)
 
     def _check_start(self, message: Consumed, window: Window, commits: Sequence[Committed]) -> None:
         stored = [commit.offsets[window.key] for commit in commits if commit.time < window.begin]
         if stored and message.offset < max(stored):
             text = f"began at offset {message.offset}, although {max(stored)} had been committed before"
-            self._accuse("behind the commit", text, message.time, window.life, key=window.key)
+            self._report("behind the commit", text, message.time, window.member, key=window.key)
 
     def _excuses(self, window: Window, expected: int, offset: int) -> bool:
         """Return whether interruptions, of one message each, explain the gap from `expected` to `offset`."""
@@ -439,8 +443,8 @@ class _Group:
             if owned.begin > window.begin or self._incarnations.at(key[0], owned.begin) != incarnation:
                 continue
             found += (
-                (owned.life.name, event.time)
-                for event in owned.life.interruptions()
+                (owned.member.name, event.time)
+                for event in owned.member.interruptions()
                 if owned.begin <= event.time
                 and event.polled <= owned.end
                 # The interruption lies between the deliveries before and after the gap.
@@ -479,16 +483,16 @@ class _Group:
             return
         if first.time > before.asked:
             return  # not yet processed when another thread's close revoked the partition
-        text = f"offset {message.offset} came again to {again.life.name}, although {before}"
-        self._accuse("duplicate", text, message.time, before.life, again.life, key=again.key)
+        text = f"offset {message.offset} came again to {again.member.name}, although {before}"
+        self._report("duplicate", text, message.time, before.member, again.member, key=again.key)
 
     def _commit_failed(self, message: Consumed, window: Window) -> bool:
         """Return whether the window's owner tried to commit the message and failed."""
-        again = (other.begin for other in window.life.windows if other.key == window.key)
+        again = (other.begin for other in window.member.windows if other.key == window.key)
         until = min((begin for begin in again if begin > window.begin), default=math.inf)
         tries = [
             commit.error is None
-            for commit in window.life.commits()
+            for commit in window.member.commits()
             if window.begin <= commit.time <= until and commit.offsets.get(window.key, -1) > message.offset
         ]
         if tries:
@@ -500,8 +504,8 @@ class _Group:
     def _commits_of(self, key: Key, incarnation: int) -> list[Committed]:
         return [
             commit
-            for it in self._lives
-            for commit in it.commits()
+            for member in self._members
+            for commit in member.commits()
             if commit.error is None and key in commit.offsets
             if self._incarnations.at(key[0], commit.time) == incarnation
         ]
@@ -522,7 +526,7 @@ class _Group:
                 self._check_lost(message, incarnation, max(consumed, default=-1))
             elif value != message.value:
                 text = f"offset {message.offset} holds {message.value!r}, and {value!r} was consumed"
-                self._accuse("wrong message", text, message.time, key=message.key)
+                self._report("wrong message", text, message.time, key=message.key)
 
     def _check_lost(self, message: Produced, incarnation: int, highest: int) -> None:
         key, offset = message.key, message.offset
@@ -537,7 +541,7 @@ class _Group:
             return
         text = f"offset {offset} ({message.value}) was acknowledged and never consumed"
         when = max([message.time, *(window.begin for window in windows[-1:])])
-        self._accuse("lost message", text, when, *(window.life for window in windows[-1:]), key=key)
+        self._report("lost message", text, when, *(window.member for window in windows[-1:]), key=key)
 
     def _check_stored(self, records: Sequence[StoredRecord]) -> None:
         """Stored offsets never go back, and only the owner in the stored generation commits."""
@@ -558,11 +562,11 @@ class _Group:
             before = last.get(record.key, -1)
             if record.offset < before:
                 text = f"{record.metadata or 'a member'} committed {record.offset} after {before}"
-                self._accuse("commit went back", text, math.nan, key=record.key)
+                self._report("commit went back", text, math.nan, key=record.key)
             last[record.key] = max(record.offset, before)
             highest[record.key] = max(record.offset, highest.get(record.key, -1))
-        for it in self._lives:
-            for commit in it.commits():
+        for member in self._members:
+            for commit in member.commits():
                 # Queued commits are merged, so that only the last of them is stored.
                 missing = [
                     (key, offset) for key, offset in commit.offsets.items() if offset > highest.get(key, -1)
@@ -570,24 +574,26 @@ class _Group:
                 if commit.error is None and missing:
                     key, offset = missing[0]
                     text = f"{offset} was acknowledged; the highest stored offset is {highest.get(key)}"
-                    self._accuse("commit not stored", text, commit.time, it, key=key)
+                    self._report("commit not stored", text, commit.time, member, key=key)
 
     def _check_author(self, commit: StoredCommit, generation: int, owner: str | None) -> None:
         if commit.metadata and commit.metadata != owner:
             text = f"{commit.metadata} committed {commit.offset}; in generation {generation} "
             text += f"the partition {f'belongs to {owner}' if owner else 'is unassigned'}"
-            self._accuse("commit by another", text, math.nan, key=commit.key)
+            self._report("commit by another", text, math.nan, key=commit.key)
 
     def _check_settled(self, keys: Iterable[Key], when: float) -> None:
         for key in sorted(keys):
             owners = [window for window in self._windows[key] if window.begin <= when < window.end]
             if len(owners) != 1:
-                names = " and ".join(window.life.name for window in owners) or "nobody"
-                self._accuse("not settled", f"in the end it is owned by {names}", when, key=key)
+                names = " and ".join(window.member.name for window in owners) or "no member"
+                self._report("not settled", f"in the end it is owned by {names}", when, key=key)
 
-    def _accuse(self, rule: str, text: str, time: float, *lives: Life, key: Key | None = None) -> None:
-        names = tuple(dict.fromkeys(it.name for it in lives))
-        self._verdict.violations.append(Violation(rule, self._name, text, key, names, time))
+    def _report(
+        self, rule: str, text: str, time: float, *members: MemberHistory, key: Key | None = None
+    ) -> None:
+        names = tuple(dict.fromkeys(member.name for member in members))
+        self._findings.violations.append(Violation(rule, self._name, text, key, names, time))
 
 
 def _failures(who: str, group: str, history: Iterable[Event]) -> Iterator[Violation]:
@@ -618,4 +624,4 @@ def summary(violations: Iterable[Violation]) -> Mapping[str, int]:
     return dict(counts)
 
 
-__all__ = ["Records", "Verdict", "Violation", "check", "merged", "summary"]
+__all__ = ["Findings", "Records", "Violation", "check", "merged", "summary"]

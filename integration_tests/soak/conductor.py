@@ -36,7 +36,7 @@ _GONE_SECONDS = 4.0
 """The shortest time between a topic's deletion and its re-creation."""
 _OFFSETS_SECONDS = 30.0
 """The longest time in which the coordinator removes the offsets of a deleted topic."""
-_GIVE_UP_SECONDS = 60.0
+_RELEASE_SECONDS = 60.0
 """The longest time for which members may own a deleted topic."""
 _RESTART_SECONDS = 30.0
 _ORDERS = {Kind.INTERRUPT: Order.INTERRUPT, Kind.ENFORCE: Order.ENFORCE, Kind.WAKE: Order.WAKE}
@@ -44,7 +44,7 @@ _MOST_PARTITIONS = 12
 _MEMBERS_AT_FIRST = 3
 _MOST_MEMBERS = 5
 _SESSIONS_IF_MISSING = 5
-"""Sessions for which nothing changes before messages that nobody has consumed are taken for lost."""
+"""Sessions for which nothing changes before messages that no member has consumed are taken for lost."""
 _DRAIN_SECONDS = 90.0
 _STEP_SECONDS = 0.1
 _BROKER_SECONDS = 300.0
@@ -78,10 +78,10 @@ class Progress:
 
 @dataclass(slots=True)
 class Result:
-    """Result of a run: counts of faults and rebalances, and the verdict."""
+    """Result of a run: counts of faults and rebalances, and the findings."""
 
     plan: Plan
-    verdict: checker.Verdict
+    findings: checker.Findings
     faults: Counter[str]
     """The number of injections, by fault."""
     rebalances: dict[str, int]
@@ -143,16 +143,16 @@ class _Run:
 
     def run(self) -> Result:
         """Inject faults, let the groups settle, stop all members, check the histories."""
-        self._make_trouble()
+        self._inject_faults()
         drained = self._drain()
         settled = now()
         self._fleet.disband()
         self._look("checking", at_once=True)
-        return self._judge(stored.read_all(self._kafka.bootstrap_servers), settled, drained=drained)
+        return self._check(stored.read_all(self._kafka.bootstrap_servers), settled, drained=drained)
 
     # --- Faults -------------------------------------------------------------------------------------
 
-    def _make_trouble(self) -> None:
+    def _inject_faults(self) -> None:
         plan = self._plan
         self._fleet.start_producer([*_GROWING, _FORBIDDEN], plan.rate)
         self._produce_deleted()
@@ -167,7 +167,7 @@ class _Run:
                 heapq.heappop(self._due)[2]()
             else:
                 pause.wait(_STEP_SECONDS / 2)
-            self._look("trouble")
+            self._look("faults")
 
     def _at(self, time: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._due, (time, next(self._order), action))
@@ -307,7 +307,7 @@ class _Run:
         owners = [w.role.name for w in running if tally.owns(w.role.name, _DELETED)]
         # A member that was stopped all the while was seen to fetch nothing of the new topic's partitions.
         unaware = any(w.frozen or w.busy_until > now() for w in running)
-        if (owners or unaware) and now() < deleted + _GIVE_UP_SECONDS:
+        if (owners or unaware) and now() < deleted + _RELEASE_SECONDS:
             self._at(now() + _STEP_SECONDS, lambda: self._recreate(deleted))
             return
         for name in owners:
@@ -341,18 +341,18 @@ class _Run:
         for group in self._plan.assignors:
             self._fleet.start(group)  # its rebalance makes the leader notice grown topics
 
-        last_trouble, last_missing = now(), -1
+        last_change, last_missing = now(), -1
 
         def calm() -> bool:
-            nonlocal last_trouble, last_missing
+            nonlocal last_change, last_missing
             self._look("draining", at_once=True)
             missing = sum(map(self._fleet.tally.unconsumed, self._plan.assignors))
             if missing != last_missing or not all(map(self._is_settled, self._plan.assignors)):
-                last_trouble, last_missing = now(), missing
+                last_change, last_missing = now(), missing
             # A member that was just resumed does not know its losses yet, so the state must last a session.
             # What is missing may be lost by interrupted polls, or come late: that takes longer to tell.
             sessions = _SESSIONS_IF_MISSING if missing else 1
-            return now() - last_trouble > sessions * self._plan.timing.session
+            return now() - last_change > sessions * self._plan.timing.session
 
         return holds_within(calm, _DRAIN_SECONDS, _STEP_SECONDS)
 
@@ -386,7 +386,7 @@ class _Run:
 
     # --- Checking -----------------------------------------------------------------------------------
 
-    def _judge(self, records: Sequence[StoredRecord], settled: float, *, drained: bool) -> Result:
+    def _check(self, records: Sequence[StoredRecord], settled: float, *, drained: bool) -> Result:
         histories = dict(self._fleet.tally.histories)
         written = [histories.pop(name) for name in list(histories) if name.startswith(PRODUCER)]
         produced = sorted(itertools.chain.from_iterable(written), key=lambda event: event.time)
@@ -396,7 +396,7 @@ class _Run:
         )
         return Result(
             plan=self._plan,
-            verdict=checker.check(known, self._plan.timing),
+            findings=checker.check(known, self._plan.timing),
             faults=Counter(fault.what for fault in self._fleet.faults),
             rebalances={group: generations[group] for group in self._plan.assignors},
             drained=drained,

@@ -31,7 +31,7 @@ class Assigned(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp(Event):
+class Revoked(Event):
     """Partitions were revoked or lost: on_revoke or on_lost is about to return."""
 
     begun: float
@@ -59,7 +59,7 @@ class Consumed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Reached(Event):
+class EndReached(Event):
     """The poll entered at `polled` returned the end of a partition (`enable.partition.eof`)."""
 
     polled: float
@@ -77,7 +77,7 @@ class Sought(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Event):
+class ErrorReturned(Event):
     """A poll returned an error as a message."""
 
     code: str
@@ -94,7 +94,7 @@ class Interrupted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Woken(Event):
+class WakeupRaised(Event):
     """A poll raised WakeupError."""
 
 
@@ -161,6 +161,6 @@ class FaultInjected(Event):
 
 
 KINDS: tuple[type[Event], ...] = (
-    *(Started, Assigned, GivenUp, Rebalanced, Consumed, Reached, Sought, Told, Interrupted, Woken, Closing),
-    *(Committed, Busy, Starved, Failed, Ended, Produced, FaultInjected),
+    *(Started, Assigned, Revoked, Rebalanced, Consumed, EndReached, Sought, ErrorReturned, Interrupted),
+    *(WakeupRaised, Closing, Committed, Busy, Starved, Failed, Ended, Produced, FaultInjected),
 )

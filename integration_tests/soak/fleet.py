@@ -64,7 +64,7 @@ class Fleet:
         self._seed = seed
         self._timing = timing
         self._secured = secured
-        self._characters: dict[str, Iterator[schedule.Character]] = {}
+        self._behaviors: dict[str, Iterator[schedule.Behavior]] = {}
         self._producers: dict[str, GuardedProcess] = {}
         self._journal = HistoryWriter(directory / "faults.jsonl")
 
@@ -103,8 +103,8 @@ class Fleet:
         if heir_of is not None and heir_of.instance is not None:
             role = dataclasses.replace(heir_of, name=name, history=str(history))
         else:
-            character = next(self._characters.setdefault(group, schedule.characters(self._seed, group)))
-            instance = f"{name}-static" if character.static and not guest else None
+            behavior = next(self._behaviors.setdefault(group, schedule.behaviors(self._seed, group)))
+            instance = f"{name}-static" if behavior.static and not guest else None
             role = Role(
                 self._servers,
                 group,
@@ -112,11 +112,11 @@ class Fleet:
                 name,
                 instance,
                 group,
-                character.commits,
+                behavior.commits,
                 str(history),
-                character.eof,
-                character.seeks,
-                character.calls,
+                behavior.eof,
+                behavior.seeks,
+                behavior.calls,
                 self._secured if guest else {},
             )
         process = self._process(role.command(), name)

@@ -30,7 +30,7 @@ _PATIENCE_SECONDS = 60.0
 
 _MOST_THREADS = 0
 _MOST_FILES = 2
-"""A connection may be between two of its lives while files are counted."""
+"""A connection may be closed and opened again while files are counted."""
 _MOST_TRACED_PER_REBALANCE = 200
 """Bytes of Python objects: below that it is noise of caches, above it something is kept."""
 _MOST_RESIDENT_PER_REBALANCE = 4096
@@ -102,7 +102,7 @@ class Pair:
                     "log_level": 0,
                 }
             )
-            consumer.add_listener(_Ear(self, index))
+            consumer.add_listener(_CountingListener(self, index))
             self._consumers.append(consumer)
 
     def on_rebalance(self, index: int, rebalance: Rebalance) -> None:
@@ -142,8 +142,8 @@ class Pair:
                 consumer.poll(_POLL_SECONDS)
 
 
-class _Ear(RebalanceListener):
-    """A listener that tells the pair."""
+class _CountingListener(RebalanceListener):
+    """A listener that counts the pair's rebalances."""
 
     def __init__(self, pair: Pair, index: int) -> None:
         self._pair = pair

@@ -25,7 +25,7 @@ from groupwright.consumer import Consumer, Rebalance, WakeupError
 from groupwright.core import RebalanceListener
 from soak import events
 from soak.events import HistoryWriter, Key, now
-from soak.member_history import LIFE
+from soak.member_history import PROCESS
 from soak.timing import Timing
 
 _PULSE_SECONDS = 0.1
@@ -134,7 +134,7 @@ class Member(RebalanceListener):
         self._closing = False
         self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
         self._interruptions = 0
-        self._dice = random.Random(role.name)  # noqa: S311 - repeatable trouble, no secret
+        self._dice = random.Random(role.name)  # noqa: S311 - repeatable faults, no secret
         self._processed: dict[Key, int] = {}
         self._last: dict[Key, Message] = {}
         self._floors: dict[Key, int] = {}
@@ -225,7 +225,7 @@ class Member(RebalanceListener):
         except InterruptedPollError:
             self._history.write(events.Interrupted(now(), polled))
         except WakeupError:
-            self._history.write(events.Woken(now()))
+            self._history.write(events.WakeupRaised(now()))
         except KafkaException as error:
             self._history.write(events.Failed(now(), "poll", repr(error)))
         else:
@@ -362,7 +362,7 @@ class Member(RebalanceListener):
         if self._role.commits != "auto":
             # Lost partitions are committed too: the coordinator must reject that.
             self._commit(processed, asynchronous=False)
-        self._history.write(events.GivenUp(now(), begun, keys, lost))
+        self._history.write(events.Revoked(now(), begun, keys, lost))
 
     def rebalanced(self, rebalance: Rebalance) -> None:
         """Record the end of a rebalance."""
@@ -406,7 +406,7 @@ def main(role: Role) -> int:
         member.run()
     except Exception as error:
         logging.getLogger("soak").exception("the member ends")
-        history.write(events.Failed(now(), LIFE, repr(error)))
+        history.write(events.Failed(now(), PROCESS, repr(error)))
         return 1
     history.write(events.Ended(now()))
     return 0
@@ -419,8 +419,8 @@ def _event_of(message: Message, polled: float) -> events.Event:
         key, offset = _place(message)
         return events.Consumed(now(), polled, key, offset, (message.value() or b"").decode())
     if error.code() == KafkaError._PARTITION_EOF:
-        return events.Reached(now(), polled, *_place(message))
-    return events.Told(now(), error.name(), message.topic(), error.str())
+        return events.EndReached(now(), polled, *_place(message))
+    return events.ErrorReturned(now(), error.name(), message.topic(), error.str())
 
 
 def _place(message: Message) -> tuple[Key, int]:

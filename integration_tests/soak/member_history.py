@@ -17,13 +17,13 @@ from soak.events import (
     Committed,
     Consumed,
     Ended,
+    EndReached,
     Event,
     Failed,
     FaultInjected,
-    GivenUp,
     Interrupted,
     Key,
-    Reached,
+    Revoked,
     Sought,
     Started,
     Starved,
@@ -44,7 +44,7 @@ class End(StrEnum):
     """The history ends within the window."""
 
 
-LIFE = "the member's life"
+PROCESS = "the member's process"
 """Value of `Failed.during` for a failure that ends the member process."""
 _AT_ONCE = 0.01
 """Two actions of a member within so many seconds have no poll between them."""
@@ -54,7 +54,7 @@ _AT_ONCE = 0.01
 class Window:
     """One member's ownership of one partition."""
 
-    life: "Life"
+    member: "MemberHistory"
     key: Key
     begin: float
     end: float = math.inf
@@ -64,24 +64,24 @@ class Window:
     entered: float = math.inf
     """The earliest entry of on_assign: a process that is stopped in it records it late."""
     consumed: list[Consumed] = field(default_factory=list)
-    reached: list[Reached] = field(default_factory=list)
+    reached: list[EndReached] = field(default_factory=list)
     sought: list[Sought] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Return member, partition and times."""
         topic, number = self.key
         span = f"from {self.begin:.3f} to {self.end:.3f}"
-        return f"{self.life.name} owned {topic} [{number}] {span} ({self.ended_by})"
+        return f"{self.member.name} owned {topic} [{number}] {span} ({self.ended_by})"
 
 
 @dataclass(slots=True, eq=False)
-class Life:
+class MemberHistory:
     """One member process, from start to end."""
 
     started: Started
     events: list[Event]
     windows: list[Window] = field(default_factory=list)
-    strays: list[Consumed | Reached] = field(default_factory=list)
+    strays: list[Consumed | EndReached] = field(default_factory=list)
     """Messages and partition ends delivered while the member did not own the partition."""
     repeated: list[Assigned] = field(default_factory=list)
     """Assignments of partitions that the member owned already."""
@@ -115,26 +115,26 @@ class Life:
         """Return the polls interrupted by a signal handler, in order."""
         return (event for event in self.events if isinstance(event, Interrupted))
 
-    def losses(self) -> Iterator[GivenUp]:
+    def losses(self) -> Iterator[Revoked]:
         """Return the losses of partitions, in order."""
-        return (e for e in self.events if isinstance(e, GivenUp) and e.lost and e.partitions)
+        return (e for e in self.events if isinstance(e, Revoked) and e.lost and e.partitions)
 
 
-def life(history: Iterable[Event], faults: Iterable[FaultInjected]) -> Life | None:
-    """Build a `Life` from a history; return None if the history has no `Started` event."""
+def read_history(history: Iterable[Event], faults: Iterable[FaultInjected]) -> MemberHistory | None:
+    """Build a `MemberHistory` from a history; return None if the history has no `Started` event."""
     # Two threads write the history, so its lines may be slightly out of order.
     events = sorted(history, key=lambda event: event.time)
     started = next((event for event in events if isinstance(event, Started)), None)
     if started is None:
         return None
-    it = Life(started, events)
-    mine = [fault for fault in faults if fault.whom == it.name]
-    it.killed = min((fault.until for fault in mine if fault.what == "kill"), default=math.inf)
-    it.hung = any(fault.what == "hang" for fault in mine)
-    it.frozen = merged([*_stops(mine), *_starvations(events), *_after_death(mine)])
-    it.silent = merged([*it.frozen, *_busy_times(events), *_waits_for_commits(events)])
-    _follow(it)
-    return it
+    member = MemberHistory(started, events)
+    mine = [fault for fault in faults if fault.whom == member.name]
+    member.killed = min((fault.until for fault in mine if fault.what == "kill"), default=math.inf)
+    member.hung = any(fault.what == "hang" for fault in mine)
+    member.frozen = merged([*_stops(mine), *_starvations(events), *_after_death(mine)])
+    member.silent = merged([*member.frozen, *_busy_times(events), *_waits_for_commits(events)])
+    _follow(member)
+    return member
 
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
@@ -148,43 +148,43 @@ def merged(intervals: Iterable[Interval]) -> list[Interval]:
     return union
 
 
-def by_group(lives: Iterable[Life]) -> dict[str, list[Life]]:
-    """Return the lives, by group."""
-    groups: defaultdict[str, list[Life]] = defaultdict(list)
-    for each in lives:
+def by_group(members: Iterable[MemberHistory]) -> dict[str, list[MemberHistory]]:
+    """Return the members, by group."""
+    groups: defaultdict[str, list[MemberHistory]] = defaultdict(list)
+    for each in members:
         groups[each.started.group].append(each)
     return dict(groups)
 
 
-def _follow(it: Life) -> None:
+def _follow(member: MemberHistory) -> None:
     """Replay the events, and record the windows of ownership."""
     owned: dict[Key, Window] = {}
     last: dict[Key, Window] = {}
     closing = False
-    for event in it.events:
+    for event in member.events:
         match event:
             case Assigned():
                 if not owned.keys().isdisjoint(event.partitions):
-                    it.repeated.append(event)
+                    member.repeated.append(event)
                 _end(owned, event.partitions, event.time, End.REVOKED)
-                entered = _entered(event, it.events)
-                owned |= {key: Window(it, key, event.time, entered=entered) for key in event.partitions}
+                entered = _entered(event, member.events)
+                owned |= {key: Window(member, key, event.time, entered=entered) for key in event.partitions}
                 last |= owned
-                it.windows += [owned[key] for key in event.partitions]
-            case GivenUp():
+                member.windows += [owned[key] for key in event.partitions]
+            case Revoked():
                 ended_by = End.LOST if event.lost else End.REVOKED
                 _end(owned, event.partitions, event.time, ended_by, event.begun)
             case Closing():
                 closing = True
-            case Consumed() | Reached():
-                _deliver(it, event, owned.get(event.key), last.get(event.key) if closing else None)
+            case Consumed() | EndReached():
+                _deliver(member, event, owned.get(event.key), last.get(event.key) if closing else None)
             case Sought() if event.key in owned:
                 owned[event.key].sought.append(event)
             case _:
                 pass
-    if it.killed < math.inf:
-        _end(owned, tuple(owned), it.killed, End.KILLED)
-    died = [failure.time for failure in it.failures() if failure.during == LIFE]
+    if member.killed < math.inf:
+        _end(owned, tuple(owned), member.killed, End.KILLED)
+    died = [failure.time for failure in member.failures() if failure.during == PROCESS]
     _end(owned, tuple(owned) if died else (), max(died, default=math.inf), End.DIED)
 
 
@@ -193,11 +193,13 @@ def _entered(event: Assigned, events: Iterable[Event]) -> float:
     return min((begin for begin, end in stops if begin <= event.time <= end + _AT_ONCE), default=event.time)
 
 
-def _deliver(it: Life, event: Consumed | Reached, window: Window | None, closed: Window | None) -> None:
+def _deliver(
+    member: MemberHistory, event: Consumed | EndReached, window: Window | None, closed: Window | None
+) -> None:
     if window is None and closed is not None and event.polled <= closed.asked:
         window = closed  # fetched before another thread closed the consumer
     if window is None:
-        it.strays.append(event)
+        member.strays.append(event)
     elif isinstance(event, Consumed):
         window.consumed.append(event)
     else:

@@ -9,8 +9,9 @@ from rich.table import Table
 from soak.checker import Violation, summary
 from soak.conductor import Result
 from soak.events import Consumed, Event
-from soak.member_history import Life
+from soak.member_history import MemberHistory
 
+_SIGNALS = ("interrupt", "wakeup", "enforce rebalance")
 _SHOWN = 10
 _AROUND_SECONDS = 8.0
 _MOST_EVENTS = 40
@@ -19,7 +20,7 @@ _MOST_EVENTS = 40
 def show(result: Result, console: Console) -> None:
     """Print the counts of a run, and each violation with the relevant parts of the histories."""
     console.print(_table(result))
-    violations = result.verdict.violations
+    violations = result.findings.violations
     if not result.drained:
         console.print(
             "[red]The groups did not come to rest:[/] not everything was consumed and owned once in time."
@@ -29,12 +30,12 @@ def show(result: Result, console: Console) -> None:
         return
     counts = ", ".join(f"{rule}: {count}" for rule, count in sorted(summary(violations).items()))
     console.print(f"[red]{len(violations)} violations[/] ({counts})")
-    lives = {it.name: it for it in result.verdict.lives}
+    members = {member.name: member for member in result.findings.members}
     for violation in violations[:_SHOWN]:
         console.print(f"\n[red]{violation.rule}[/] {describe(violation)}", highlight=False)
         for name in violation.members:
-            if name in lives:
-                _show_history(lives[name], violation, console)
+            if name in members:
+                _show_history(members[name], violation, console)
     if len(violations) > _SHOWN:
         console.print(f"\n… and {len(violations) - _SHOWN} more", highlight=False)
     console.print(f"\nThe seed was [bold]{result.plan.seed}[/].")
@@ -49,7 +50,7 @@ def describe(violation: Violation) -> str:
 
 
 def _table(result: Result) -> Table:
-    verdict, done = result.verdict, result.faults
+    findings, done = result.findings, result.faults
     table = Table(title=f"Seed {result.plan.seed}, {result.plan.seconds / 60:g} min", show_header=False)
     rows: dict[str, object] = {
         "groups (rebalances)": ", ".join(f"{name} ({count})" for name, count in result.rebalances.items()),
@@ -62,35 +63,36 @@ def _table(result: Result) -> Table:
         "broker crashes": done["crash broker"],
         "broker pauses": done["pause broker"],
         "closed by another thread": done["close"],
-        "signalled": ", ".join(f"{done[it]} {it}" for it in ("interrupt", "wakeup", "enforce rebalance")),
+        "signalled": ", ".join(f"{done[kind]} {kind}" for kind in _SIGNALS),
         "topics grown": done["grow"],
         "topics deleted and re-created": done["make topic"],
-        "messages": verdict.messages,
-        "deliveries": verdict.deliveries,
-        "duplicates": verdict.duplicates,
-        "lost by interrupted polls": verdict.excused,
-        "commits": f"{verdict.commits} accepted, {verdict.refused} rejected or unanswered",
-        "losses reported": verdict.losses,
-        "taken over while stalled": verdict.overlaps,
+        "messages": findings.messages,
+        "deliveries": findings.deliveries,
+        "duplicates": findings.duplicates,
+        "lost by interrupted polls": findings.excused,
+        "commits": f"{findings.commits} accepted, {findings.refused} rejected or unanswered",
+        "losses reported": findings.losses,
+        "taken over while stalled": findings.overlaps,
         "drained": "yes" if result.drained else "NO",
-        "violations": len(verdict.violations),
+        "violations": len(findings.violations),
     }
     for name, value in rows.items():
         table.add_row(name, str(value))
     return table
 
 
-def _show_history(it: Life, violation: Violation, console: Console) -> None:
-    console.print(f"  {it.name} ({it.started.assignor}, commits {it.started.commits}):", highlight=False)
-    events = list(_around(it, violation))
+def _show_history(member: MemberHistory, violation: Violation, console: Console) -> None:
+    started = member.started
+    console.print(f"  {member.name} ({started.assignor}, commits {started.commits}):", highlight=False)
+    events = list(_around(member, violation))
     for event in events[-_MOST_EVENTS:]:
         console.print(f"    {event}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _around(it: Life, violation: Violation) -> Iterator[Event]:
+def _around(member: MemberHistory, violation: Violation) -> Iterator[Event]:
     """Return the member's events around the time; of a run of messages only the first and the last."""
-    time = it.events[-1].time if math.isnan(violation.time) else violation.time
-    near = [event for event in it.events if abs(event.time - time) < _AROUND_SECONDS]
+    time = member.events[-1].time if math.isnan(violation.time) else violation.time
+    near = [event for event in member.events if abs(event.time - time) < _AROUND_SECONDS]
     near = [e for e in near if not isinstance(e, Consumed) or violation.key in {None, e.key}]
     for before, event, after in zip([None, *near], near, [*near[1:], None], strict=False):
         inside = all(isinstance(other, Consumed) for other in (before, event, after))

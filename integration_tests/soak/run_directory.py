@@ -1,4 +1,4 @@
-"""Directory of a run: plan, histories, logs, output and verdict; only the newest runs are kept."""
+"""Directory of a run: plan, histories, logs, output and findings; only the newest runs are kept."""
 
 import dataclasses
 import json
@@ -29,7 +29,7 @@ def create(seed: int, runs: Path = RUNS) -> Path:
         number += 1
         directory = runs / f"{stamp}-seed-{seed}-{number}"
     directory.mkdir(parents=True)
-    for old in outdated(sorted(it.name for it in runs.iterdir() if it.is_dir())):
+    for old in outdated(sorted(member.name for member in runs.iterdir() if member.is_dir())):
         shutil.rmtree(runs / old)
     return directory
 
@@ -53,13 +53,13 @@ def recorded(plan: Plan, directory: Path) -> Iterator[IO[str]]:
             raise
 
 
-def write_verdict(result: Result, status: int, directory: Path) -> None:
+def write_findings(result: Result, status: int, directory: Path) -> None:
     """Write the result of a run as JSON: counts, and each violation."""
-    verdict = result.verdict
+    findings = result.findings
     counts = {
         field.name: value
-        for field in dataclasses.fields(verdict)
-        if isinstance(value := getattr(verdict, field.name), int)
+        for field in dataclasses.fields(findings)
+        if isinstance(value := getattr(findings, field.name), int)
     }
     found = {
         "status": status,
@@ -67,7 +67,7 @@ def write_verdict(result: Result, status: int, directory: Path) -> None:
         "rebalances": result.rebalances,
         "faults": dict(result.faults),
         "counts": counts,
-        "broken": summary(verdict.violations),
-        "violations": [dataclasses.asdict(violation) for violation in verdict.violations],
+        "broken": summary(findings.violations),
+        "violations": [dataclasses.asdict(violation) for violation in findings.violations],
     }
-    (directory / "verdict.json").write_text(json.dumps(found, indent=2) + "\n")
+    (directory / "findings.json").write_text(json.dumps(found, indent=2) + "\n")

@@ -81,7 +81,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Character:
+class Behavior:
     """Characteristics of a new member."""
 
     static: bool
@@ -103,14 +103,14 @@ def faults(seed: int, seconds: float, groups: Sequence[str], timing: Timing) -> 
     return sorted(drawn, key=lambda fault: (fault.at, fault.group))
 
 
-def characters(seed: int, group: str) -> Iterator[Character]:
+def behaviors(seed: int, group: str) -> Iterator[Behavior]:
     """Yield the characteristics of a group's members, in the order of their start, without end."""
     dice = _dice(seed, f"{group} characters")
     while True:
         commits = dice.choice(("auto", "sync", "async", "store", "message"))
         # After a seek back, only automatic commits go back; manual ones stay at the highest offset.
         seeks = dice.choice(("none", "none", "on", "on" if commits == "auto" else "back"))
-        yield Character(
+        yield Behavior(
             static=dice.random() < 0.4,
             commits=commits,
             eof=dice.random() < 0.5,

@@ -10,11 +10,11 @@ from soak.events import (
     Assigned,
     Consumed,
     Event,
-    GivenUp,
     Interrupted,
     Key,
     Produced,
     Rebalanced,
+    Revoked,
 )
 
 Position = tuple[Key, int]
@@ -58,9 +58,9 @@ class Tally:
 
     def forget(self, topic: str) -> None:
         """Drop the messages produced to and consumed from a topic before its deletion."""
-        self.produced = {it for it in self.produced if it[0][0] != topic}
+        self.produced = {each for each in self.produced if each[0][0] != topic}
         for group, consumed in self.consumed.items():
-            self.consumed[group] = {it for it in consumed if it[0][0] != topic}
+            self.consumed[group] = {each for each in consumed if each[0][0] != topic}
 
     def owns(self, member: str, topic: str) -> bool:
         """Return whether the member owns partitions of the topic, by its own record."""
@@ -88,7 +88,7 @@ class Tally:
                 self.interruptions[group] += 1
             case Assigned(partitions=partitions):
                 self.owned[name].update(partitions)
-            case GivenUp(partitions=partitions):
+            case Revoked(partitions=partitions):
                 self.owned[name].difference_update(partitions)
             case Rebalanced(generation=generation):
                 self.rebalances[group].add(generation)

@@ -170,5 +170,5 @@ def test_any_group_settles_with_whole_bundles(
         for name, topic in group.topics.items()
     }
     lists = some_lists(rng, group)
-    assignor = CoPartitionedStickyAssignor(lists, rest="assign", by_load=LoadAwareAssignor())
+    assignor = CoPartitionedStickyAssignor(lists, allow_unequal=True, by_load=LoadAwareAssignor())
     cooperative(assignor, lists).settle(Group(group.members, topics))

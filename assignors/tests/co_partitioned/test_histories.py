@@ -38,7 +38,7 @@ def test_a_long_history_never_splits_a_bundle_and_settles_in_two_rounds(
     Such events also come between the two rounds of a rebalance.
     """
     rng = seeded(history)
-    rounds = cooperative(CoPartitionedStickyAssignor(joined, rest="assign"), joined)
+    rounds = cooperative(CoPartitionedStickyAssignor(joined, allow_unequal=True), joined)
     world = World(rng)
     for generation in range(1, 30):
         world.something_happens()

@@ -32,7 +32,8 @@ def settled(
 
     def settle(group: Group, joined: "Joined") -> tuple["Reference", Assignment]:
         known = reference(group, joined)
-        assignment = cooperative(CoPartitionedStickyAssignor(joined, rest="assign"), joined).settle(group)
+        assignor = CoPartitionedStickyAssignor(joined, allow_unequal=True)
+        assignment = cooperative(assignor, joined).settle(group)
         assert known.score(assignment) == known.optimum()
         return known, assignment
 

@@ -80,7 +80,7 @@ def test_a_bundle_has_one_owner_that_subscribes_to_all_of_it_and_the_balance_is_
     group: Group,
     joined: list[list[str]] | None,
 ) -> None:
-    assignment = cooperative(CoPartitionedStickyAssignor(joined, rest="assign"), joined).settle(group)
+    assignment = cooperative(CoPartitionedStickyAssignor(joined, allow_unequal=True), joined).settle(group)
     known = reference(group, joined)
     assert known.score(assignment) == known.optimum()
 
@@ -96,7 +96,7 @@ def test_the_order_of_members_topics_and_lists_does_not_matter(
         return lists and [rng.sample(names, len(names)) for names in rng.sample(lists, len(lists))]
 
     def run(group: Group, joined: list[list[str]] | None) -> Assignment:
-        return assign(CoPartitionedStickyAssignor(joined, rest="assign"), group)
+        return assign(CoPartitionedStickyAssignor(joined, allow_unequal=True), group)
 
     other = Group(
         rng.sample(group.members, len(group.members)),
@@ -109,7 +109,7 @@ def test_the_order_of_members_topics_and_lists_does_not_matter(
     "assignor",
     [
         CoPartitionedStickyAssignor(),
-        CoPartitionedStickyAssignor([["topic-0", "topic-1"], ["topic-2", "topic-3"]], rest="assign"),
+        CoPartitionedStickyAssignor([["topic-0", "topic-1"], ["topic-2", "topic-3"]], allow_unequal=True),
     ],
     ids=["default", "lists"],
 )

@@ -147,13 +147,13 @@ def test_different_numbers_of_partitions_are_an_error_that_names_the_topics() ->
         assign(PAIRED, group)
     assert str(raised.value) == (
         "assignor 'co-partitioned-sticky': joined topics have different numbers of partitions: 'orders' has "
-        "6, 'payments' has 8. Create them with equal numbers, or pass rest='assign'"
+        "6, 'payments' has 8. Create them with equal numbers, or pass allow_unequal=True"
     )
 
 
 def test_the_rest_of_the_larger_topics_can_be_assigned() -> None:
     topics = ["audit", *PAIR]
-    lists = CoPartitionedStickyAssignor([topics], rest="assign")
+    lists = CoPartitionedStickyAssignor([topics], allow_unequal=True)
     group = Group([Member("a", topics), Member("b", topics)], {"orders": 2, "payments": 4, "audit": 6})
     assignment = assign(lists, group)
     for first, second, numbers in (("orders", "payments", range(2)), ("payments", "audit", range(4))):
@@ -164,7 +164,7 @@ def test_the_rest_of_the_larger_topics_can_be_assigned() -> None:
 
 
 def test_the_rest_may_go_to_members_that_subscribe_to_the_larger_topic_alone() -> None:
-    lists = CoPartitionedStickyAssignor([PAIR], rest="assign")
+    lists = CoPartitionedStickyAssignor([PAIR], allow_unequal=True)
     group = Group([Member("a", PAIR), Member("b", ["payments"])], {"orders": 2, "payments": 4})
     assert assign(lists, group) == {"a": both(0, 1), "b": {"payments": [2, 3]}}
 
@@ -292,11 +292,6 @@ def test_ten_thousand_partitions() -> None:
 def test_lists_that_are_none_are_refused(joined: list[list[str]], says: str) -> None:
     with pytest.raises(InvalidInputError, match=says):
         CoPartitionedStickyAssignor(joined)
-
-
-def test_an_unknown_treatment_of_the_rest_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="rest must be 'refuse' or 'assign', not 'keep'"):
-        CoPartitionedStickyAssignor(rest="keep")  # type: ignore[arg-type]
 
 
 def test_the_order_of_the_lists_does_not_matter() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from soak.checker import Records, Verdict, check, summary
+from soak.checker import Findings, Records, check, summary
 from soak.events import (
     Assigned,
     Busy,
@@ -13,21 +13,21 @@ from soak.events import (
     Committed,
     Consumed,
     Ended,
+    EndReached,
+    ErrorReturned,
     Event,
     Failed,
     FaultInjected,
-    GivenUp,
     Interrupted,
     Key,
     Produced,
-    Reached,
+    Revoked,
     Sought,
     Started,
     Starved,
-    Told,
-    Woken,
+    WakeupRaised,
 )
-from soak.member_history import LIFE
+from soak.member_history import PROCESS
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
 
@@ -52,8 +52,8 @@ class Script:
         self.events.append(Assigned(time, (key,)))
         return self
 
-    def gives_up(self, time: float, *, lost: bool = False) -> "Script":
-        self.events.append(GivenUp(time, time - 0.01, (P,), lost))
+    def revokes(self, time: float, *, lost: bool = False) -> "Script":
+        self.events.append(Revoked(time, time - 0.01, (P,), lost))
         return self
 
     def consumes(self, time: float, *offsets: int, polled: float | None = None) -> "Script":
@@ -79,13 +79,13 @@ class Script:
         return self
 
 
-def judge(
+def findings_of(
     *scripts: Script,
     produced: int = 0,
     faults: Sequence[FaultInjected] = (),
     stored: Sequence[StoredRecord] | None = None,
     settled: float | None = None,
-) -> Verdict:
+) -> Findings:
     if stored is None:  # as acknowledged, in the order of time
         commits = sorted(
             (event for script in scripts for event in script.events if isinstance(event, Committed)),
@@ -98,7 +98,7 @@ def judge(
 
 
 def rules(*scripts: Script, **records: object) -> list[str]:
-    return sorted(summary(judge(*scripts, **records).violations))  # type: ignore[arg-type]
+    return sorted(summary(findings_of(*scripts, **records).violations))  # type: ignore[arg-type]
 
 
 def killed(name: str, at: float) -> FaultInjected:
@@ -110,25 +110,25 @@ def stalled(name: str, begin: float, end: float) -> list[FaultInjected]:
 
 
 def handed_over() -> tuple[Script, Script]:
-    first = Script("a").gains(1).consumes(2, 0, 1, 2).commits(3, 3).gives_up(4).ends(5)
-    return first, Script("b").gains(4.1).consumes(4.2, 3, 4).commits(5, 5).gives_up(6).ends(7)
+    first = Script("a").gains(1).consumes(2, 0, 1, 2).commits(3, 3).revokes(4).ends(5)
+    return first, Script("b").gains(4.1).consumes(4.2, 3, 4).commits(5, 5).revokes(6).ends(7)
 
 
 def test_a_clean_handover_breaks_nothing() -> None:
-    verdict = judge(*handed_over(), produced=5)
+    findings = findings_of(*handed_over(), produced=5)
 
-    assert verdict.violations == []
-    assert (verdict.messages, verdict.deliveries, verdict.duplicates, verdict.commits) == (5, 5, 0, 2)
+    assert findings.violations == []
+    assert (findings.messages, findings.deliveries, findings.duplicates, findings.commits) == (5, 5, 0, 2)
 
 
 # --- Owners
 
 
 def test_two_members_that_own_a_partition_at_once_are_told() -> None:
-    first = Script("a").gains(1).gives_up(4).ends(5)
-    second = Script("b").gains(3.99).gives_up(6).ends(7)
+    first = Script("a").gains(1).revokes(4).ends(5)
+    second = Script("b").gains(3.99).revokes(6).ends(7)
 
-    (violation,) = judge(first, second).violations
+    (violation,) = findings_of(first, second).violations
 
     assert violation.rule == "two owners"
     assert violation.members == ("a", "b")
@@ -138,32 +138,32 @@ def test_two_members_that_own_a_partition_at_once_are_told() -> None:
 
 
 def test_a_member_that_was_stopped_for_longer_than_its_session_may_be_replaced() -> None:
-    first = Script("a").gains(1).gives_up(9.1, lost=True).ends(10)
-    second = Script("b").gains(7).gives_up(11).ends(12)
+    first = Script("a").gains(1).revokes(9.1, lost=True).ends(10)
+    second = Script("b").gains(7).revokes(11).ends(12)
 
-    verdict = judge(first, second, faults=stalled("a", 3, 9))
+    findings = findings_of(first, second, faults=stalled("a", 3, 9))
 
-    assert verdict.violations == []
-    assert (verdict.overlaps, verdict.losses) == (1, 1)
+    assert findings.violations == []
+    assert (findings.overlaps, findings.losses) == (1, 1)
 
 
 def test_but_not_before_its_session_could_have_ended() -> None:
-    first = Script("a").gains(1).gives_up(9.1, lost=True).ends(10)
-    second = Script("b").gains(5).gives_up(11).ends(12)
+    first = Script("a").gains(1).revokes(9.1, lost=True).ends(10)
+    second = Script("b").gains(5).revokes(11).ends(12)
 
     assert rules(first, second, faults=stalled("a", 3, 9)) == ["two owners"]
 
 
 def test_a_short_stop_costs_nobody_a_partition() -> None:
-    first = Script("a").gains(1).gives_up(6, lost=True).ends(10)
-    second = Script("b").gains(5.5).gives_up(11).ends(12)
+    first = Script("a").gains(1).revokes(6, lost=True).ends(10)
+    second = Script("b").gains(5.5).revokes(11).ends(12)
 
     assert rules(first, second, faults=stalled("a", 3, 4)) == ["two owners", "unexplained loss"]
 
 
 def test_a_killed_member_owns_until_its_session_could_have_ended() -> None:
     dead = Script("a").gains(1)
-    early, late = (Script("b").gains(time).gives_up(11).ends(12) for time in (4.0, 7.0))
+    early, late = (Script("b").gains(time).revokes(11).ends(12) for time in (4.0, 7.0))
 
     assert rules(dead, early, faults=[killed("a", 3)]) == ["two owners"]
     assert rules(dead, late, faults=[killed("a", 3)]) == []
@@ -171,14 +171,14 @@ def test_a_killed_member_owns_until_its_session_could_have_ended() -> None:
 
 def test_the_heir_of_a_killed_static_member_owns_at_once_what_it_had() -> None:
     dead = Script("a", instance="i").gains(1)
-    heir = Script("b", start=3.1, instance="i").gains(3.5).gives_up(11).ends(12)
+    heir = Script("b", start=3.1, instance="i").gains(3.5).revokes(11).ends(12)
 
     assert rules(dead, heir, faults=[killed("a", 3)]) == []
 
 
 def test_a_member_that_does_not_poll_may_be_replaced_after_the_poll_interval() -> None:
-    first = Script("a").gains(1).busy(3, 11).gives_up(11.1, lost=True).ends(12)
-    early, late = (Script("b").gains(time).gives_up(13).ends(14) for time in (5.0, 9.0))
+    first = Script("a").gains(1).busy(3, 11).revokes(11.1, lost=True).ends(12)
+    early, late = (Script("b").gains(time).revokes(13).ends(14) for time in (5.0, 9.0))
 
     assert rules(first, early) == ["two owners"]
     assert rules(first, late) == []
@@ -189,8 +189,8 @@ def test_a_member_whose_session_a_silent_broker_ended_may_be_replaced_while_it_d
     silence = [FaultInjected(2, "pause broker", "", 7.5)]
     first = Script("a").gains(1)
     first.events.append(Committed(8, 5.5, {P: 0}, "no answer in time"))
-    first.busy(8.001, 15).gives_up(15.1, lost=True).ends(16)
-    second = Script("b").gains(8.1).gives_up(20).ends(21)
+    first.busy(8.001, 15).revokes(15.1, lost=True).ends(16)
+    second = Script("b").gains(8.1).revokes(20).ends(21)
 
     assert rules(first, second, faults=silence) == []
     assert rules(first, second) == ["two owners"]
@@ -198,25 +198,25 @@ def test_a_member_whose_session_a_silent_broker_ended_may_be_replaced_while_it_d
 
 def test_but_one_that_polls_hears_of_it() -> None:
     silence = [FaultInjected(2, "pause broker", "", 7.5)]
-    first = Script("a").gains(1).busy(8.5, 15).gives_up(15.1, lost=True).ends(16)
-    second = Script("b").gains(8.1).gives_up(20).ends(21)
+    first = Script("a").gains(1).busy(8.5, 15).revokes(15.1, lost=True).ends(16)
+    second = Script("b").gains(8.1).revokes(20).ends(21)
 
     assert rules(first, second, faults=silence) == ["two owners"]
 
 
 def test_a_stalled_member_may_not_be_given_another_message_when_it_wakes() -> None:
     faults = stalled("a", 3, 9)
-    late = Script("a").gains(1).consumes(9.01, 0, polled=9.001).gives_up(9.1, lost=True).ends(10)
-    in_hand = Script("a").gains(1).consumes(9.01, 0, polled=2.999).gives_up(9.1, lost=True).ends(10)
-    second = Script("b").gains(7).consumes(7.5, 0).gives_up(11).ends(12)
+    late = Script("a").gains(1).consumes(9.01, 0, polled=9.001).revokes(9.1, lost=True).ends(10)
+    in_hand = Script("a").gains(1).consumes(9.01, 0, polled=2.999).revokes(9.1, lost=True).ends(10)
+    second = Script("b").gains(7).consumes(7.5, 0).revokes(11).ends(12)
 
     assert rules(late, second, faults=faults) == ["stale delivery"]
     assert rules(in_hand, second, faults=faults) == []
 
 
 def test_a_stalled_member_may_not_commit_for_the_new_owner() -> None:
-    first = Script("a").gains(1).consumes(2, 0).commits(9.05, 1).gives_up(9.1, lost=True).ends(10)
-    second = Script("b").gains(7).gives_up(11).ends(12)
+    first = Script("a").gains(1).consumes(2, 0).commits(9.05, 1).revokes(9.1, lost=True).ends(10)
+    second = Script("b").gains(7).revokes(11).ends(12)
 
     assert rules(first, second, faults=stalled("a", 3, 9)) == ["commit by a former owner"]
 
@@ -224,20 +224,20 @@ def test_a_stalled_member_may_not_commit_for_the_new_owner() -> None:
 def test_a_commit_that_was_asked_for_before_the_stall_may_have_been_taken() -> None:
     first = Script("a").gains(1).consumes(2, 0)
     first.events.append(Committed(9.05, 2.99, {P: 1}, None))
-    second = Script("b").gains(7).gives_up(11).ends(12)
+    second = Script("b").gains(7).revokes(11).ends(12)
 
-    assert rules(first.gives_up(9.1, lost=True).ends(10), second, faults=stalled("a", 3, 9)) == []
+    assert rules(first.revokes(9.1, lost=True).ends(10), second, faults=stalled("a", 3, 9)) == []
 
 
 def test_what_another_owns_already_is_lost_not_revoked() -> None:
-    first = Script("a").gains(1).gives_up(9.1).ends(10)
-    second = Script("b").gains(7).gives_up(11).ends(12)
+    first = Script("a").gains(1).revokes(9.1).ends(10)
+    second = Script("b").gains(7).revokes(11).ends(12)
 
     assert rules(first, second, faults=stalled("a", 3, 9)) == ["revoked, not lost"]
 
 
 def test_a_loss_needs_a_reason() -> None:
-    member = Script("a").gains(1).gives_up(3, lost=True).ends(4)
+    member = Script("a").gains(1).revokes(3, lost=True).ends(4)
 
     assert rules(member) == ["unexplained loss"]
     assert rules(member, faults=[FaultInjected(1.5, "crash broker", "", 2.5)]) == []
@@ -245,88 +245,88 @@ def test_a_loss_needs_a_reason() -> None:
 
 def test_what_was_lost_cannot_be_committed() -> None:
     member = Script("a").gains(1).consumes(2, 0)
-    member.events += [Committed(9.1, 9.05, {P: 1}, None), GivenUp(9.2, 9.0, (P,), lost=True), Ended(10)]
+    member.events += [Committed(9.1, 9.05, {P: 1}, None), Revoked(9.2, 9.0, (P,), lost=True), Ended(10)]
 
     assert rules(member, faults=stalled("a", 3, 9)) == ["commit after loss"]
 
 
 def test_nothing_is_assigned_twice_in_a_row() -> None:
-    assert rules(Script("a").gains(1).gains(2).gives_up(3).ends(4)) == ["assigned twice"]
+    assert rules(Script("a").gains(1).gains(2).revokes(3).ends(4)) == ["assigned twice"]
 
 
 # --- Messages
 
 
 def test_a_message_that_nobody_consumed_is_lost() -> None:
-    (violation,) = judge(*handed_over(), produced=6).violations
+    (violation,) = findings_of(*handed_over(), produced=6).violations
 
     assert violation.rule == "lost message"
     assert violation.text == "offset 5 (m5) was acknowledged and never consumed"
 
 
 def test_a_message_holds_what_was_written() -> None:
-    member = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).gives_up(3).ends(4)
+    member = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).revokes(3).ends(4)
     member.events[2] = Consumed(2, 1.9, P, 0, "other")
 
     assert rules(member, produced=1) == ["wrong message"]
 
 
 def test_no_message_comes_from_a_partition_that_is_not_owned() -> None:
-    member = Script("a").gains(1).gives_up(3).consumes(3.5, 0).ends(4)
+    member = Script("a").gains(1).revokes(3).consumes(3.5, 0).ends(4)
 
     assert rules(member) == ["not owned"]
 
 
 def test_an_owner_that_begins_too_late_skips_messages_even_if_another_reads_them_later() -> None:
-    first = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).gives_up(3).ends(4)
+    first = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).revokes(3).ends(4)
     second = Script("b").gains(3.1).consumes(3.2, 2)
-    third = Script("c").gains(9).consumes(9.1, 1, 2).commits(9.5, 3).gives_up(10).ends(11)
+    third = Script("c").gains(9).consumes(9.1, 1, 2).commits(9.5, 3).revokes(10).ends(11)
 
     assert rules(first, second, third, produced=3, faults=[killed("b", 4)]) == ["skipped"]
 
 
 def test_a_gap_within_an_assignment_is_skipped_too() -> None:
-    assert rules(Script("a").gains(1).consumes(2, 0, 2).gives_up(3).ends(4)) == ["skipped"]
+    assert rules(Script("a").gains(1).consumes(2, 0, 2).revokes(3).ends(4)) == ["skipped"]
 
 
 def test_after_a_kill_what_was_not_committed_comes_again() -> None:
     dead = Script("a").gains(1).consumes(2, 0, 1, 2).commits(2.5, 1)
-    heir = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).gives_up(9).ends(10)
+    heir = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).revokes(9).ends(10)
 
-    verdict = judge(dead, heir, produced=3, faults=[killed("a", 3)])
+    findings = findings_of(dead, heir, produced=3, faults=[killed("a", 3)])
 
-    assert verdict.violations == []
-    assert verdict.duplicates == 2
+    assert findings.violations == []
+    assert findings.duplicates == 2
 
 
 def test_but_no_further_back_than_the_last_commit() -> None:
     dead = Script("a").gains(1).consumes(2, 0, 1, 2).commits(2.5, 2)
-    heir = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).gives_up(9).ends(10)
+    heir = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).revokes(9).ends(10)
 
-    (violation,) = judge(dead, heir, faults=[killed("a", 3)]).violations
+    (violation,) = findings_of(dead, heir, faults=[killed("a", 3)]).violations
 
     assert violation.rule == "behind the commit"
     assert violation.text == "began at offset 1, although 2 had been committed before"
 
 
 def test_nothing_comes_again_after_a_handover_in_good_order() -> None:
-    first = Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 1).gives_up(3).ends(4)
-    second = Script("b").gains(3.1).consumes(3.2, 1).commits(3.5, 2).gives_up(9).ends(10)
+    first = Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 1).revokes(3).ends(4)
+    second = Script("b").gains(3.1).consumes(3.2, 1).commits(3.5, 2).revokes(9).ends(10)
 
     assert rules(first, second) == ["duplicate"]
 
 
 def test_unless_the_commit_of_the_handover_failed() -> None:
     first = Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 1).commits(2.9, 2, "no broker")
-    second = Script("b").gains(3.1).consumes(3.2, 1).commits(3.5, 2).gives_up(9).ends(10)
+    second = Script("b").gains(3.1).consumes(3.2, 1).commits(3.5, 2).revokes(9).ends(10)
 
-    assert rules(first.gives_up(3).ends(4), second) == []
+    assert rules(first.revokes(3).ends(4), second) == []
 
 
 def test_after_a_seek_the_sought_message_comes() -> None:
     def member(*offsets: int) -> Script:
         script = Script("a").gains(1).consumes(2, 0, 1, 2).does(Sought(2.5, P, 1))
-        return script.consumes(3, *offsets).commits(3.5, 4).gives_up(4).ends(5)
+        return script.consumes(3, *offsets).commits(3.5, 4).revokes(4).ends(5)
 
     assert rules(member(1, 2, 3), produced=4) == []
     assert rules(member(3), produced=4) == ["skipped"]
@@ -335,25 +335,25 @@ def test_after_a_seek_the_sought_message_comes() -> None:
 
 def test_a_seek_back_is_a_reason_for_duplicates_and_no_other_start_is() -> None:
     def second(*events: Event) -> Script:
-        return Script("b").gains(3.1).does(*events).consumes(3.3, 1, 2).commits(3.5, 3).gives_up(9).ends(10)
+        return Script("b").gains(3.1).does(*events).consumes(3.3, 1, 2).commits(3.5, 3).revokes(9).ends(10)
 
     def first() -> Script:
-        return Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 2).gives_up(3).ends(4)
+        return Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 2).revokes(3).ends(4)
 
     assert rules(first(), second(Sought(3.2, P, 1)), produced=3) == []
     assert rules(first(), second(), produced=3) == ["behind the commit", "duplicate"]
 
 
 def test_a_seek_goes_no_further_than_what_was_given() -> None:
-    member = Script("a").gains(1).does(Sought(1.5, P, 2)).consumes(2, 2).gives_up(3).ends(4)
+    member = Script("a").gains(1).does(Sought(1.5, P, 2)).consumes(2, 2).revokes(3).ends(4)
 
     assert rules(member) == ["skipped"]
 
 
 def test_an_end_is_where_the_next_message_comes() -> None:
     def member(end: int, *offsets: int) -> Script:
-        script = Script("a").gains(1).consumes(2, 0, 1).does(Reached(2.5, 2.4, P, end))
-        return script.consumes(3, *offsets).commits(3.5, 4).gives_up(4).ends(5)
+        script = Script("a").gains(1).consumes(2, 0, 1).does(EndReached(2.5, 2.4, P, end))
+        return script.consumes(3, *offsets).commits(3.5, 4).revokes(4).ends(5)
 
     assert rules(member(2, 2, 3), produced=4) == []
     assert rules(member(3), produced=2) == ["wrong end"]
@@ -361,20 +361,20 @@ def test_an_end_is_where_the_next_message_comes() -> None:
 
 
 def test_an_end_may_come_first_and_not_beyond_what_was_given() -> None:
-    assert rules(Script("a").gains(1).does(Reached(2, 1.9, P, 0)).gives_up(3).ends(4)) == []
-    assert rules(Script("a").gains(1).does(Reached(2, 1.9, P, 1)).gives_up(3).ends(4)) == ["skipped"]
-    assert rules(Script("a").does(Reached(2, 1.9, P, 0)).ends(4)) == ["not owned"]
+    assert rules(Script("a").gains(1).does(EndReached(2, 1.9, P, 0)).revokes(3).ends(4)) == []
+    assert rules(Script("a").gains(1).does(EndReached(2, 1.9, P, 1)).revokes(3).ends(4)) == ["skipped"]
+    assert rules(Script("a").does(EndReached(2, 1.9, P, 0)).ends(4)) == ["not owned"]
 
 
 def test_an_interrupted_poll_may_lose_the_message_in_hand_and_no_other() -> None:
     def member(polled: float, *offsets: int) -> Script:
         script = Script("a").gains(1).consumes(2, 0).does(Interrupted(polled + 0.01, polled))
-        return script.consumes(3, *offsets).commits(3.5, 9).gives_up(4).ends(5)
+        return script.consumes(3, *offsets).commits(3.5, 9).revokes(4).ends(5)
 
-    verdict = judge(member(2.5, 2), produced=3)
+    findings = findings_of(member(2.5, 2), produced=3)
 
-    assert verdict.violations == []
-    assert verdict.excused == 1
+    assert findings.violations == []
+    assert findings.excused == 1
     assert rules(member(2.5, 3), produced=4) == ["lost message", "skipped"]
     # The interruption must lie between.
     assert rules(member(1.5, 2), produced=3) == ["lost message", "skipped"]
@@ -387,20 +387,20 @@ def test_each_interruption_is_blamed_for_the_loss_that_has_no_other() -> None:
     member = Script("a").gains(1).gains(1, other).consumes(2, 0)
     member.does(Consumed(2.01, 2.005, other, 0, ""), Interrupted(2.1, 2.05))
     member.does(Consumed(2.2, 2.15, other, 2, ""), Interrupted(2.4, 2.3))
-    member.consumes(3, 2).commits(3.5, 3).gives_up(4).ends(5)
+    member.consumes(3, 2).commits(3.5, 3).revokes(4).ends(5)
 
     assert rules(member) == []
 
 
 def test_what_was_in_hand_when_the_member_left_is_missing_at_the_next_owner() -> None:
-    first = Script("a").gains(1).consumes(2, 0).does(Interrupted(2.5, 2.4)).gives_up(3).ends(4)
-    second = Script("b").gains(3.1).consumes(3.2, 2).commits(3.5, 3).gives_up(9).ends(10)
+    first = Script("a").gains(1).consumes(2, 0).does(Interrupted(2.5, 2.4)).revokes(3).ends(4)
+    second = Script("b").gains(3.1).consumes(3.2, 2).commits(3.5, 3).revokes(9).ends(10)
 
     assert rules(first, second, produced=3) == []
 
 
 def test_the_last_message_of_all_may_have_been_in_hand() -> None:
-    member = Script("a").gains(1).consumes(2, 0).does(Interrupted(2.5, 2.4)).gives_up(3).ends(4)
+    member = Script("a").gains(1).consumes(2, 0).does(Interrupted(2.5, 2.4)).revokes(3).ends(4)
 
     assert rules(member, produced=2) == []
     assert rules(member, produced=3) == ["lost message"]
@@ -408,9 +408,9 @@ def test_the_last_message_of_all_may_have_been_in_hand() -> None:
 
 def test_what_is_in_hand_when_another_thread_closes_belongs_to_the_closed_assignment() -> None:
     def member(*events: Event, polled: float = 2.9) -> Script:
-        return Script("a").gains(1).does(*events).gives_up(3).consumes(3.05, 0, polled=polled).ends(4)
+        return Script("a").gains(1).does(*events).revokes(3).consumes(3.05, 0, polled=polled).ends(4)
 
-    heir = Script("b").gains(3.1).consumes(3.2, 0).commits(3.5, 1).gives_up(9).ends(10)
+    heir = Script("b").gains(3.1).consumes(3.2, 0).commits(3.5, 1).revokes(9).ends(10)
 
     assert rules(member(Closing(2.95)), heir, produced=1) == []
     assert rules(member(Closing(2.95), polled=3.01), heir, produced=1) == ["not owned"]
@@ -420,9 +420,9 @@ def test_what_is_in_hand_when_another_thread_closes_belongs_to_the_closed_assign
 def test_a_message_may_be_consumed_while_another_threads_close_commits_what_was_processed() -> None:
     def member(consumed: float) -> Script:
         begin = Script("a").gains(1).consumes(2.8, 0).does(Closing(2.95)).consumes(consumed, 1)
-        return begin.commits(3.1, 1).does(GivenUp(3.1, 3, (P,), lost=False)).ends(4)
+        return begin.commits(3.1, 1).does(Revoked(3.1, 3, (P,), lost=False)).ends(4)
 
-    heir = Script("b").gains(3.2).consumes(3.3, 1).commits(3.5, 2).gives_up(9).ends(10)
+    heir = Script("b").gains(3.2).consumes(3.3, 1).commits(3.5, 2).revokes(9).ends(10)
 
     assert rules(member(consumed=3.05), heir, produced=2) == []
     assert rules(member(consumed=2.97), heir, produced=2) == ["duplicate"]
@@ -434,8 +434,8 @@ DELETED = [FaultInjected(4, "delete topic", "t", 4.5), FaultInjected(10, "make t
 
 
 def test_each_incarnation_of_a_topic_begins_anew() -> None:
-    first = Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 2).gives_up(6).ends(7)
-    second = Script("b").gains(11).consumes(12, 0, 1).commits(12.5, 2).gives_up(13).ends(14)
+    first = Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 2).revokes(6).ends(7)
+    second = Script("b").gains(11).consumes(12, 0, 1).commits(12.5, 2).revokes(13).ends(14)
     stored: list[StoredRecord] = [
         StoredCommit("g", P, 2, ""),
         StoredRemoval("g", P),
@@ -449,17 +449,17 @@ def test_each_incarnation_of_a_topic_begins_anew() -> None:
 
 
 def test_messages_of_a_deleted_topic_need_not_be_consumed_and_those_of_its_last_incarnation_must() -> None:
-    first = Script("a").gains(1).gives_up(6).ends(7)
-    second = Script("b").gains(11).consumes(12, 0).commits(12.5, 1).gives_up(13).ends(14)
+    first = Script("a").gains(1).revokes(6).ends(7)
+    second = Script("b").gains(11).consumes(12, 0).commits(12.5, 1).revokes(13).ends(14)
 
-    def judged(*produced: Produced) -> list[str]:
+    def rules_with(*produced: Produced) -> list[str]:
         commits = [StoredCommit("g", P, 1, "")]
         histories = [first.events, second.events]
         return sorted(summary(check(Records(histories, produced, DELETED, commits), TIMING).violations))
 
-    assert judged(Produced(3, P, 5, "old"), Produced(11, P, 0, "m0")) == []
-    assert judged(Produced(11, P, 0, "m0"), Produced(11.5, P, 1, "m1")) == ["lost message"]
-    assert judged(Produced(11, P, 0, "other")) == ["wrong message"]
+    assert rules_with(Produced(3, P, 5, "old"), Produced(11, P, 0, "m0")) == []
+    assert rules_with(Produced(11, P, 0, "m0"), Produced(11.5, P, 1, "m1")) == ["lost message"]
+    assert rules_with(Produced(11, P, 0, "other")) == ["wrong message"]
 
 
 def test_messages_of_a_topic_that_is_left_deleted_need_not_be_consumed() -> None:
@@ -468,20 +468,20 @@ def test_messages_of_a_topic_that_is_left_deleted_need_not_be_consumed() -> None
         FaultInjected(20, "delete topic", "t", 20.5),
         FaultInjected(21, "leave topic deleted", "t", 21),
     ]
-    second = Script("b").gains(11).consumes(12, 0).commits(12.5, 1).gives_up(22).ends(23)
+    second = Script("b").gains(11).consumes(12, 0).commits(12.5, 1).revokes(22).ends(23)
     produced = [Produced(11, P, 0, "m0"), Produced(11.5, P, 1, "m1")]
 
-    def judged(faults: list[FaultInjected]) -> list[str]:
+    def rules_with(faults: list[FaultInjected]) -> list[str]:
         records = Records([second.events], produced, faults, [StoredCommit("g", P, 1, "")], 30)
         return sorted(summary(check(records, TIMING).violations))
 
-    assert judged(left) == []
-    assert judged(DELETED) == ["lost message", "not settled"]
+    assert rules_with(left) == []
+    assert rules_with(DELETED) == ["lost message", "not settled"]
 
 
 def test_a_member_is_told_of_a_missing_topic_only_while_it_is_missing() -> None:
     def member(time: float, code: str = "UNKNOWN_TOPIC_OR_PART") -> Script:
-        return Script("a").does(Told(time, code, "t", "gone")).ends(40)
+        return Script("a").does(ErrorReturned(time, code, "t", "gone")).ends(40)
 
     assert rules(member(5), faults=DELETED) == []
     assert rules(member(3), faults=DELETED) == ["unexplained error"]
@@ -495,7 +495,7 @@ def test_a_member_that_keeps_a_deleted_topic_is_told() -> None:
 
 # --- Guests, and other calls
 
-FORBIDDEN = Told(2, "TOPIC_AUTHORIZATION_FAILED", "t", "not for you")
+FORBIDDEN = ErrorReturned(2, "TOPIC_AUTHORIZATION_FAILED", "t", "not for you")
 
 
 def test_a_guest_is_told_what_it_may_not_read_and_nobody_else_is() -> None:
@@ -507,7 +507,7 @@ def test_a_guest_is_told_what_it_may_not_read_and_nobody_else_is() -> None:
 
 
 def test_a_guest_consumes_nothing_of_it() -> None:
-    guest = Script("a", guest=True).does(FORBIDDEN).gains(3).consumes(4, 0).gives_up(5).ends(6)
+    guest = Script("a", guest=True).does(FORBIDDEN).gains(3).consumes(4, 0).revokes(5).ends(6)
 
     assert rules(guest) == ["forbidden"]
 
@@ -516,29 +516,29 @@ def test_each_wakeup_wakes_once() -> None:
     asked = [FaultInjected(2, "wakeup", "a", 2)]
 
     def member(*events: Event) -> Script:
-        return Script("a").gains(1).does(*events).consumes(5, 0).commits(6, 1).gives_up(7).ends(8)
+        return Script("a").gains(1).does(*events).consumes(5, 0).commits(6, 1).revokes(7).ends(8)
 
-    assert rules(member(Woken(2.1)), faults=asked) == []
-    assert rules(member(), faults=asked) == ["not woken"]
-    assert rules(member(Woken(2.1))) == ["woken for nothing"]
-    assert rules(member(Woken(2.1), Woken(2.2)), faults=asked) == ["woken for nothing"]
+    assert rules(member(WakeupRaised(2.1)), faults=asked) == []
+    assert rules(member(), faults=asked) == ["wakeup without effect"]
+    assert rules(member(WakeupRaised(2.1))) == ["wakeup without a call"]
+    assert rules(member(WakeupRaised(2.1), WakeupRaised(2.2)), faults=asked) == ["wakeup without a call"]
 
 
 def test_one_that_was_stopped_within_on_revoke_had_been_asked_in_time() -> None:
-    second = Script("b").gains(7).gives_up(11).ends(12)
+    second = Script("b").gains(7).revokes(11).ends(12)
 
     def first(begun: float) -> Script:
-        return Script("a").gains(1).does(GivenUp(9.1, begun, (P,), lost=False)).ends(10)
+        return Script("a").gains(1).does(Revoked(9.1, begun, (P,), lost=False)).ends(10)
 
     assert rules(first(2.9), second, faults=stalled("a", 3, 9)) == []
     assert rules(first(9.0), second, faults=stalled("a", 3, 9)) == ["revoked, not lost"]
 
 
 def test_one_that_was_stopped_at_the_entry_of_on_assign_owns_from_then_on() -> None:
-    second = Script("b").gains(9.0).gives_up(9.3).ends(10)
+    second = Script("b").gains(9.0).revokes(9.3).ends(10)
 
     def first(*events: Event) -> Script:
-        return Script("a").does(*events).gains(9.2).gives_up(9.4, lost=True).ends(10)
+        return Script("a").does(*events).gains(9.2).revokes(9.4, lost=True).ends(10)
 
     assert rules(first(Starved(9.195, 3.0)), second) == []
     assert rules(first(Starved(9.1, 3.0)), second, faults=stalled("a", 3, 9.1)) == ["two owners"]
@@ -566,7 +566,7 @@ def test_only_the_owner_in_the_stored_generation_stores_offsets() -> None:
         StoredCommit("g", P, 6, "a"),
     ]
 
-    (violation,) = judge(Script("a").ends(1), stored=stored).violations
+    (violation,) = findings_of(Script("a").ends(1), stored=stored).violations
 
     assert violation.rule == "commit by another"
     assert violation.text == "a committed 6; in generation 2 the partition belongs to b"
@@ -587,7 +587,7 @@ def test_who_has_to_let_go_of_a_partition_in_a_cooperative_rebalance_may_commit_
 
 
 def test_what_is_acknowledged_is_stored() -> None:
-    member = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).gives_up(3).ends(4)
+    member = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).revokes(3).ends(4)
 
     assert rules(member, stored=[]) == ["commit not stored"]
 
@@ -603,8 +603,8 @@ def test_a_member_that_raises_or_dies_by_itself_is_told() -> None:
 
 def test_a_member_that_died_owns_nothing_any_more() -> None:
     """A violation is reported once, not again with each later owner."""
-    dead = Script("a").gains(1).consumes(2, 0).does(Failed(3, LIFE, "boom"))
-    heir = Script("b").gains(8).consumes(8.1, 0).commits(8.5, 1).gives_up(9).ends(10)
+    dead = Script("a").gains(1).consumes(2, 0).does(Failed(3, PROCESS, "boom"))
+    heir = Script("b").gains(8).consumes(8.1, 0).commits(8.5, 1).revokes(9).ends(10)
 
     assert rules(dead, heir, produced=1) == ["died", "failure"]
 
@@ -615,13 +615,13 @@ def test_in_the_end_each_partition_has_one_owner(settled: float, expected: list[
 
 
 def test_a_member_that_was_never_up_says_nothing() -> None:
-    verdict = check(Records([[]], [], [killed("a", 1)], []), TIMING)
+    findings = check(Records([[]], [], [killed("a", 1)], []), TIMING)
 
-    assert verdict.violations == []
-    assert verdict.lives == []
+    assert findings.violations == []
+    assert findings.members == []
 
 
 def test_a_life_that_was_not_ended_has_open_windows() -> None:
-    verdict = judge(Script("a").gains(1))
+    findings = findings_of(Script("a").gains(1))
 
-    assert [window.end for window in verdict.lives[0].windows] == [math.inf]
+    assert [window.end for window in findings.members[0].windows] == [math.inf]

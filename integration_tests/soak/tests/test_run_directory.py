@@ -1,4 +1,4 @@
-"""A run writes its plan, output and verdict, however it ends; old runs are removed."""
+"""A run writes its plan, output and findings, however it ends; old runs are removed."""
 
 import json
 from collections import Counter
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from soak import run_directory
-from soak.checker import Verdict, Violation
+from soak.checker import Findings, Violation
 from soak.conductor import Plan, Result
 
 PLAN = Plan(7, 120, ("range",))
@@ -20,7 +20,7 @@ def test_the_newest_runs_are_kept(tmp_path: Path) -> None:
 
     made = run_directory.create(8, tmp_path)
 
-    left = sorted(it.name for it in tmp_path.iterdir())
+    left = sorted(member.name for member in tmp_path.iterdir())
     assert len(left) == run_directory.KEPT_RUNS + 1
     assert {made.name, "notes", "20260101-000024-seed-7"} <= set(left)
     assert "20260101-000000-seed-7" not in left
@@ -46,10 +46,10 @@ def test_what_a_run_raises_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_verdict_is_kept(tmp_path: Path) -> None:
-    verdict = Verdict([Violation("skipped", "g", "a gap", ("t", 0), ("a",), 1.0)], messages=5)
+    findings = Findings([Violation("skipped", "g", "a gap", ("t", 0), ("a",), 1.0)], messages=5)
 
-    run_directory.write_verdict(Result(PLAN, verdict, Counter(kill=2), {"g": 3}, drained=True), 1, tmp_path)
+    run_directory.write_findings(Result(PLAN, findings, Counter(kill=2), {"g": 3}, drained=True), 1, tmp_path)
 
-    kept = json.loads((tmp_path / "verdict.json").read_text())
+    kept = json.loads((tmp_path / "findings.json").read_text())
     assert (kept["status"], kept["broken"], kept["counts"]["messages"]) == (1, {"skipped": 1}, 5)
     assert kept["violations"][0]["text"] == "a gap"

@@ -2,13 +2,13 @@
 
 import itertools
 
-from soak.schedule import Kind, characters, faults, forbidden
+from soak.schedule import Kind, behaviors, faults, forbidden
 from soak.timing import Timing
 
 GROUPS = ("range", "sticky")
 
 
-def test_the_same_seed_makes_the_same_trouble() -> None:
+def test_the_same_seed_makes_the_same_faults() -> None:
     assert faults(7, 120, GROUPS, Timing()) == faults(7, 120, GROUPS, Timing())
     assert faults(7, 120, GROUPS, Timing()) != faults(8, 120, GROUPS, Timing())
 
@@ -39,7 +39,7 @@ def test_stalls_outlast_the_session_or_stay_well_within_it() -> None:
 
 
 def test_members_are_of_every_character() -> None:
-    found = set(itertools.islice(characters(1, "range"), 60))
+    found = set(itertools.islice(behaviors(1, "range"), 60))
 
     assert {each.commits for each in found} == {"auto", "sync", "async", "store", "message"}
     assert {each.seeks for each in found} == {"none", "on", "back"}

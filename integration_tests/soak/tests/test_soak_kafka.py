@@ -24,7 +24,7 @@ def test_ownership_holds_under_two_minutes_of_chaos(tmp_path: Path) -> None:
     result = run(Plan(_SEED, 120, tuple(served(ASSIGNORS))), tmp_path)
     show(result, Console())  # pytest prints it if the test fails
 
-    violations = [f"{violation.rule} {describe(violation)}" for violation in result.verdict.violations]
+    violations = [f"{violation.rule} {describe(violation)}" for violation in result.findings.violations]
     assert violations == [], f"with seed {result.plan.seed}; the histories are in {tmp_path}"
     assert result.drained
     # The run must have contained enough faults.
@@ -33,7 +33,7 @@ def test_ownership_holds_under_two_minutes_of_chaos(tmp_path: Path) -> None:
     assert result.faults["stop"] >= 5
     assert min(result.faults[f"{what} broker"] for what in ("restart", "crash", "pause")) >= 1
     assert min(result.faults[what] for what in ("grow", "make topic", "close", "interrupt")) >= 1
-    assert result.verdict.overlaps >= 1
+    assert result.findings.overlaps >= 1
 
 
 @pytest.mark.timeout(240)

@@ -1,7 +1,7 @@
 """Stickiness for joined topics: `co-partitioned-sticky`."""
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
 from groupwright.assignors._model.group import Group
@@ -11,9 +11,6 @@ from groupwright.assignors.load_aware import LoadAwareAssignor
 
 if TYPE_CHECKING:
     from groupwright.assignors._model.assignment import Assignment
-
-Rest = Literal["refuse", "assign"]
-"""Treatment of partitions that not all joined topics have."""
 
 
 class CoPartitionedStickyAssignor(Assignor):
@@ -102,7 +99,7 @@ class CoPartitionedStickyAssignor(Assignor):
         self,
         joined: Iterable[Collection[str]] | None = None,
         *,
-        rest: Rest = "refuse",
+        allow_unequal: bool = False,
         by_load: LoadAwareAssignor | None = None,
     ) -> None:
         """Create the assignor.
@@ -110,21 +107,20 @@ class CoPartitionedStickyAssignor(Assignor):
         Args:
             joined: Lists of topics that are joined; None to join topics with the same subscribers and equal
                 numbers of partitions. All members must have the same.
-            rest: The treatment of different numbers of partitions in a list. `refuse`: they are an error,
-                since records with the same key may be in partitions of different numbers. The group has no
-                assignment until the numbers are equal. `assign`: a partition that only some of the topics
-                have is in a bundle with those. Use it while topics of a list grow one after the other.
+            allow_unequal: Whether the topics of a list may have different numbers of partitions. A partition
+                that only some of them have is then in a bundle with those. Use it while topics of a list grow
+                one after the other. Otherwise different numbers are an error, since records with the same key
+                may be in partitions of different numbers: the group has no assignment until the numbers are
+                equal.
             by_load: Balances the load of the bundles, such as `LoadAwareAssignor(weights=ProcessingTime())`;
                 None to balance their numbers. All members must have the same.
 
         Raises:
-            InvalidInputError: A list is not a collection of names, a topic is in two lists, `rest` is
-                unknown, or `by_load` is no `LoadAwareAssignor`.
+            InvalidInputError: A list is not a collection of names, a topic is in two lists, or `by_load` is
+                no `LoadAwareAssignor`.
         """
-        if rest not in get_args(Rest):
-            raise InvalidInputError(f"rest must be 'refuse' or 'assign', not {rest!r}")
         self._joined = None if joined is None else _checked(joined)
-        self._rest = rest
+        self._allow_unequal = allow_unequal
         if by_load is not None and not isinstance(by_load, LoadAwareAssignor):
             raise InvalidInputError(f"by_load must be a LoadAwareAssignor or None, not {by_load!r}")
         self._by_load = by_load
@@ -151,17 +147,14 @@ class CoPartitionedStickyAssignor(Assignor):
         """
         from groupwright.assignors._algorithms import co_partitioned  # noqa: PLC0415 - imports numpy, which only leaders need
 
-        require_equal_sizes = self._rest == "refuse"
         if self._by_load is None:
-            return co_partitioned.plan_co_partitioned(
-                group, self._joined, require_equal_sizes=require_equal_sizes
-            )
+            return co_partitioned.plan_co_partitioned(group, self._joined, allow_unequal=self._allow_unequal)
         return co_partitioned.plan_co_partitioned_by_load(
             group,
             self._joined,
             self._by_load.tolerance,
             self._by_load.max_skew,
-            require_equal_sizes=require_equal_sizes,
+            allow_unequal=self._allow_unequal,
         )
 
 

@@ -80,7 +80,7 @@ def simulate(
 
     IMBALANCE is the largest number of partitions of a member minus the smallest; LOAD the busiest member's
     load over the least possible; MOVED counts partitions taken from a member that could have kept them, and
-    FEWEST how many have to; REVOKED those that a member revoked; RACKS those without a replica in their
+    MIN MOVED how many have to; REVOKED those that a member revoked; RACKS those without a replica in their
     member's rack; SPREAD is the largest imbalance within a topic; ROUNDS are rebalances.
 
     Examples:

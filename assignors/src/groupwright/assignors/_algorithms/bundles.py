@@ -98,7 +98,7 @@ class _BundleTopic:
 
 
 def bundle_partitions(
-    group: Group, indexed: IndexedGroup, joined: Joined | None, *, require_equal_sizes: bool
+    group: Group, indexed: IndexedGroup, joined: Joined | None, *, allow_unequal: bool
 ) -> Bundles:
     """Return the bundles of a group.
 
@@ -110,13 +110,13 @@ def bundle_partitions(
         indexed: The indexed form of the group, with at least one partition.
         joined: The joined topics; None to join topics with the same subscribers and equal numbers of
             partitions.
-        require_equal_sizes: Whether different numbers of partitions in a list are an error.
+        allow_unequal: Whether the topics of a list may have different numbers of partitions.
 
     Raises:
         AssignorError: Joined topics have different numbers of partitions. The message names them.
     """
     lists = _same_shape(indexed) if joined is None else _from_joined(indexed, joined)
-    if require_equal_sizes:
+    if not allow_unequal:
         _check_sizes(indexed, lists)
     bundle_topics = [bundle_topic for topics in lists for bundle_topic in _bundle_topics(indexed, topics)]
     bundle_topics.sort(key=lambda bundle_topic: (bundle_topic.topics[0], bundle_topic.first))
@@ -154,7 +154,7 @@ def _check_sizes(indexed: IndexedGroup, lists: Sequence[Sequence[int]]) -> None:
             counts = ", ".join(f"{indexed.topics[topic]!r} has {indexed.sizes[topic]}" for topic in topics)
             raise AssignorError(
                 f"joined topics have different numbers of partitions: {counts}. Create them with equal "
-                "numbers, or pass rest='assign'"
+                "numbers, or pass allow_unequal=True"
             )
 
 

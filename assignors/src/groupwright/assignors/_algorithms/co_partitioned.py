@@ -13,7 +13,7 @@ from groupwright.assignors._model.group import Group
 from groupwright.assignors._wire.owned import OwnedColumns
 
 
-def plan_co_partitioned(group: Group, joined: Joined | None, *, require_equal_sizes: bool) -> Assignment:
+def plan_co_partitioned(group: Group, joined: Joined | None, *, allow_unequal: bool) -> Assignment:
     """Return the assignment by numbers of bundles, without claimed partitions that move.
 
     See `bundle_partitions` for the arguments and the exception.
@@ -22,14 +22,14 @@ def plan_co_partitioned(group: Group, joined: Joined | None, *, require_equal_si
     if not indexed.topics:
         return Assignment({}, indexed.members)
     claims = logged_claims(indexed, OwnedColumns.of_members(group, indexed.members))
-    bundles = bundle_partitions(group, indexed, joined, require_equal_sizes=require_equal_sizes)
+    bundles = bundle_partitions(group, indexed, joined, allow_unequal=allow_unequal)
     bundle_owners = best_owners(bundles.group, bundles.indexed, bundles.owners(claims.owner))
     owners = bundle_owners[bundles.bundle_of]
     return indexed.assignment_of(claims.withhold(owners))
 
 
 def plan_co_partitioned_by_load(
-    group: Group, joined: Joined | None, tolerance: float, max_skew: int | None, *, require_equal_sizes: bool
+    group: Group, joined: Joined | None, tolerance: float, max_skew: int | None, *, allow_unequal: bool
 ) -> Assignment:
     """Return the assignment by loads, without claimed partitions that move.
 
@@ -42,7 +42,7 @@ def plan_co_partitioned_by_load(
     if not indexed.topics:
         return Assignment({}, indexed.members)
     claims, capacities = claims_and_capacities(group, indexed)
-    bundles = bundle_partitions(group, indexed, joined, require_equal_sizes=require_equal_sizes)
+    bundles = bundle_partitions(group, indexed, joined, allow_unequal=allow_unequal)
     count = int(bundles.indexed.starts[-1])
     weights = np.bincount(bundles.bundle_of, known_weights(group, indexed), count).astype(np.float64)
     claimed = np.bincount(bundles.bundle_of, claims.claimed, count) > 0
