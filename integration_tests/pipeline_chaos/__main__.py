@@ -19,7 +19,7 @@ RUNS = Path(__file__).parents[2] / "build" / "pipeline-chaos"
 def main() -> int:
     """Run; return exit status 1 if a record is missing or doubled without a sentence that says so."""
     parser = argparse.ArgumentParser(prog="python -m pipeline_chaos", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long there is trouble (default: 10)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration of the faults (default: 10)")
     parser.add_argument("--seed", type=int, help="repeat the faults of an earlier run")
     parser.add_argument("--interval", type=float, default=20.0, help="mean seconds between two faults")
     parser.add_argument("--workers", type=int, default=3, help="workers of the cluster; 0: local[2]")
@@ -32,7 +32,7 @@ def main() -> int:
     reader = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": QUICK}
     result = Conductor(plan, folder, console.print).run(lambda: local_spark("chaos", reader))
     show(result, console)
-    return 1 if result.verdict.violations else 0
+    return 1 if result.findings.violations else 0
 
 
 def show(result: Result, console: Console) -> None:
@@ -40,12 +40,12 @@ def show(result: Result, console: Console) -> None:
     console.print(f"{result.events} events and {result.commits} commits acknowledged")
     console.print(f"Faults: {_counts(result.faults)}")
     console.print(f"Ends of the job: {_counts(result.ends)}")
-    for sentence, number in result.verdict.explained.items():
+    for sentence, number in result.findings.explained.items():
         console.print(f"{number} events are not there: {sentence}")
-    console.print(f"{result.verdict.repeated} records of deleted unfinished batches were added again")
-    for violation in result.verdict.violations[:20]:
+    console.print(f"{result.findings.repeated} records of deleted unfinished batches were added again")
+    for violation in result.findings.violations[:20]:
         console.print(f"VIOLATION: {violation}")
-    console.print(f"{len(result.verdict.violations)} violations")
+    console.print(f"{len(result.findings.violations)} violations")
 
 
 def _counts(counter: Counter[str]) -> str:

@@ -20,7 +20,7 @@ from groupwright.pipeline._jobs.settings import settings_from
 from groupwright.testing import LocalKafka
 from harness.waiting import holds_within
 from pipeline_chaos.jobs import Cluster, Job, kill_python_workers
-from pipeline_chaos.ledger import Found, Ledger, Unfinished, Verdict, check
+from pipeline_chaos.ledger import Findings, Found, Ledger, Unfinished, check
 from pipeline_chaos.schedule import Fault, Kind, draw
 from pipeline_chaos.traffic import EVENTS, Traffic
 
@@ -50,9 +50,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a run: the verdict, injected faults, ends of the job, and records of the ledger."""
+    """The result of a run: the findings, injected faults, ends of the job, and records of the ledger."""
 
-    verdict: Verdict
+    findings: Findings
     faults: Counter[str]
     ends: Counter[str]
     events: int
@@ -95,7 +95,7 @@ class Conductor:
                 self._kafka, self._cluster = kafka, cluster
                 try:
                     with traffic:
-                        self._trouble(traffic)
+                        self._inject_faults(traffic)
                 except _EndsAgainError as error:
                     self._violations.append(str(error))
                 finally:
@@ -109,14 +109,14 @@ class Conductor:
                     job.kill()
                 cluster.close()
         output = "\n".join((*(job.output for job in self._jobs), *self._refusals))
-        verdict = check(traffic.ledger, found, output)
-        verdict.violations += self._violations
+        findings = check(traffic.ledger, found, output)
+        findings.violations += self._violations
         ledger_ = traffic.ledger
-        result = Result(verdict, self._faults, self._ends, len(ledger_.events), len(ledger_.commits))
-        (self._folder / "verdict.json").write_text(json.dumps(_as_json(result), indent=1) + "\n")
+        result = Result(findings, self._faults, self._ends, len(ledger_.events), len(ledger_.commits))
+        (self._folder / "findings.json").write_text(json.dumps(_as_json(result), indent=1) + "\n")
         return result
 
-    def _trouble(self, traffic: Traffic) -> None:
+    def _inject_faults(self, traffic: Traffic) -> None:
         job = self._start()
         begun = time.monotonic()
         for fault in self._plan.faults:
@@ -276,11 +276,11 @@ def unfinished(pending: Mapping[str, Mapping[str, Mapping[str, int]]], ledger: L
 
 
 def _as_json(result: Result) -> dict[str, object]:
-    verdict = result.verdict  # `asdict` does not copy counters
+    findings = result.findings  # `asdict` does not copy counters
     return {
-        "violations": verdict.violations,
-        "explained": dict(verdict.explained),
-        "repeated": verdict.repeated,
+        "violations": findings.violations,
+        "explained": dict(findings.explained),
+        "repeated": findings.repeated,
         "faults": dict(result.faults),
         "ends": dict(result.ends),
         "events": result.events,

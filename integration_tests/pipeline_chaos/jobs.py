@@ -17,7 +17,9 @@ from harness.process import Process
 from harness.waiting import wait_until
 
 _LOOPBACK = "127.0.0.1"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 """Options of a JVM that starts with little processor time."""
 _SPARK = Path(pyspark.__file__).parent / "bin"
 _QUIET = Path(main.__file__).parent / "_jobs" / "quiet.properties"

@@ -92,7 +92,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Verdict:
+class Findings:
     """The result of a check.
 
     Attributes:
@@ -122,7 +122,7 @@ def stated_losses(output: str) -> dict[str, tuple[str, dict[int, int]]]:
     return found
 
 
-def check(ledger: Ledger, found: Found, output: str) -> Verdict:
+def check(ledger: Ledger, found: Found, output: str) -> Findings:
     """Check the tables against the ledger.
 
     Args:
@@ -130,7 +130,7 @@ def check(ledger: Ledger, found: Found, output: str) -> Verdict:
         found: The rows of the tables.
         output: Output of all jobs, which has the sentences about lost records.
     """
-    verdict = Verdict()
+    findings = Findings()
     there = Counter(found.events)
     losses = stated_losses(output)
     for event in ledger.events:
@@ -138,25 +138,28 @@ def check(ledger: Ledger, found: Found, output: str) -> Verdict:
             continue
         sentence, read = losses.get(ledger.topic_ids[event.incarnation], ("", {}))
         if sentence and event.offset >= read.get(event.partition, 0):
-            verdict.explained[sentence] += 1
+            findings.explained[sentence] += 1
         else:
-            verdict.violations.append(f"{event} is in no table, and no sentence says so")
-    _check_rows(ledger, there, Counter(found.commit_records), verdict)
+            findings.violations.append(f"{event} is in no table, and no sentence says so")
+    _check_rows(ledger, there, Counter(found.commit_records), findings)
     sent = {event.id for event in ledger.events}
-    verdict.violations += _surplus("event", there, sent, ledger)
+    findings.violations += _surplus("event", there, sent, ledger)
     commits, acknowledged = Counter(found.commits), set(ledger.commits)
-    verdict.violations += [
+    findings.violations += [
         f"commit {commit} is in no table" for commit in ledger.commits if not commits[commit]
     ]
     # A commit that librdkafka retried is two records.
-    verdict.violations += _surplus("commit", commits, acknowledged, ledger)
+    findings.violations += _surplus("commit", commits, acknowledged, ledger)
     if found.quarantined:
-        verdict.violations.append(f"{found.quarantined} records are in quarantine")
-    return verdict
+        findings.violations.append(f"{found.quarantined} records are in quarantine")
+    return findings
 
 
 def _check_rows(
-    ledger: Ledger, events: Mapping[str, int], commit_records: Mapping[tuple[int, int], int], verdict: Verdict
+    ledger: Ledger,
+    events: Mapping[str, int],
+    commit_records: Mapping[tuple[int, int], int],
+    findings: Findings,
 ) -> None:
     """Find the records with too many rows, from the number of rows of each event and each commit's record."""
     places = {each.id: (each.incarnation, each.partition, each.offset) for each in ledger.events}
@@ -164,12 +167,12 @@ def _check_rows(
         # An uncertain event's offset is unknown.
         most = ledger.max_rows(*places[id_]) if id_ in places else 1 + len(ledger.unfinished)
         if number > most:
-            verdict.violations.append(f"event {id_} has {number} rows")
-        verdict.repeated += number > 1
+            findings.violations.append(f"event {id_} has {number} rows")
+        findings.repeated += number > 1
     for place, number in commit_records.items():
         if number > ledger.max_rows(None, *place):
-            verdict.violations.append(f"the record {place} of __consumer_offsets has {number} rows")
-        verdict.repeated += number > 1
+            findings.violations.append(f"the record {place} of __consumer_offsets has {number} rows")
+        findings.repeated += number > 1
 
 
 def _surplus(what: str, there: Collection[object], sent: Collection[object], ledger: Ledger) -> list[str]:

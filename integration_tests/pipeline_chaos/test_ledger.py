@@ -31,10 +31,10 @@ def found(events: str = "a,c", commits: int = 1, records: int = 1, quarantined: 
 
 
 def test_events_beyond_the_stated_position_are_explained() -> None:
-    verdict = check(ledger(), found(), OUTPUT)
-    assert verdict.violations == []
-    assert list(verdict.explained.values()) == [1]
-    assert "was deleted and created again" in next(iter(verdict.explained))
+    findings = check(ledger(), found(), OUTPUT)
+    assert findings.violations == []
+    assert list(findings.explained.values()) == [1]
+    assert "was deleted and created again" in next(iter(findings.explained))
     assert check(ledger(), found("a,b,c,perhaps"), "").violations == []
 
 
@@ -59,9 +59,9 @@ def test_each_kind_of_error_is_found(rows: Callable[[], Found], output: str, vio
 def test_records_of_an_unfinished_batch_that_was_deleted_may_be_added_again() -> None:
     sent = ledger()
     sent.unfinished = [Unfinished(0, 0, 1, 2), Unfinished(None, 0, 9, 10)]
-    verdict = check(sent, found("a,a,b,c", commits=2, records=2), OUTPUT)
-    assert verdict.violations == []
-    assert verdict.repeated == 2
+    findings = check(sent, found("a,a,b,c", commits=2, records=2), OUTPUT)
+    assert findings.violations == []
+    assert findings.repeated == 2
     assert [line[-10:] for line in check(sent, found("a,b,b,c,c"), OUTPUT).violations] == ["has 2 rows"] * 2
     assert len(check(sent, found("a,a,a,b,c"), OUTPUT).violations) == 1
 

@@ -118,7 +118,7 @@ public final class GoldenRecords {
         return (JsonNode) converter.getMethod("write", message.getClass(), short.class).invoke(null, message, version);
     }
 
-    /** Sets each field of a message to something, and adds tagged fields that nobody knows. */
+    /** Sets each field of a message to something, and adds unknown tagged fields. */
     private <T extends Message> T fill(T message, boolean isFlexible) throws Exception {
         Method[] methods = message.getClass().getDeclaredMethods();
         Arrays.sort(methods, Comparator.comparing(Method::getName));

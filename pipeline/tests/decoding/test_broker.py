@@ -107,8 +107,8 @@ def _assert_offsets(kafka: LocalKafka, group: str, rows: list[dict[str, Any]]) -
     commits = [row["offset_commit"] for row in rows if row["offset_commit"]]
     last = {(commit["topic"], commit["partition"]): commit["committed_offset"] for commit in commits}
     with NativeConsumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group}) as asker:
-        told = asker.committed([TopicPartition(*key) for key in last], timeout=30)
-    assert last == {(p.topic, p.partition): p.offset for p in told}
+        committed = asker.committed([TopicPartition(*key) for key in last], timeout=30)
+    assert last == {(p.topic, p.partition): p.offset for p in committed}
     assert len(last) == _PARTITIONS
     # confluent-kafka commits metadata with the zero that ends its string, and reads as far as the next zero.
     assert {commit["metadata"].removesuffix("\0") for commit in commits} == {_NOTE}

@@ -21,7 +21,7 @@ def test_every_record_is_there_once_or_a_sentence_says_what_is_missing(
     kinds = {fault.kind for fault in plan.faults}
     assert kinds == {Kind.RECREATE, Kind.TRANSACTION, Kind.KILL_DRIVER}
     result = Conductor(plan, tmp_path, story.append).run(lambda: nullcontext(spark))
-    assert result.verdict.violations == [], "\n".join(story)
+    assert result.findings.violations == [], "\n".join(story)
     assert result.events > 0
     assert result.commits > 0
     assert result.faults.keys() == kinds

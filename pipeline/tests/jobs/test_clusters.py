@@ -1,7 +1,7 @@
 """The README's commands for clusters, on Spark's standalone manager and on Hadoop's YARN.
 
 The machines' PATH is not the submitter's: their `python3` has neither pandas nor groupwright, and an executor
-that the command had not told which Python to take would end there.
+without the command's choice of Python would end there.
 """
 
 import os
@@ -31,7 +31,9 @@ SCRIPTS = Path(sys.executable).parent
 PARTITIONS = 4
 END = "2026-11-21T00:00:00Z"
 COMMITS = 40
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 YARN = (
     "org.apache.hadoop:hadoop-client-minicluster:3.4.1",
     # What it uses and does not name.

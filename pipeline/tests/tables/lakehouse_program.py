@@ -70,7 +70,7 @@ def main(folder: str, jars: str, settings: str) -> None:
             "spark.sql.catalog.lake.type": "hadoop",
             "spark.sql.catalog.lake.warehouse": f"{folder}/iceberg",
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
-            # Delta reads its own log by queries of 50 tasks unless told otherwise.
+            # Delta reads its own log by queries of 50 tasks by default.
             "spark.databricks.delta.snapshotPartitions": "1",
         },
     )

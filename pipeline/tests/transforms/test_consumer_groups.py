@@ -40,7 +40,7 @@ class Log:
 
 
 def two_members() -> Iterator[Log]:
-    """One member, and then another, for whom the first gives partitions up."""
+    """One member, and then another, for which the first revokes partitions."""
     log = Log()
     log.member("a", "orders")
     log.epoch(1)

@@ -1,4 +1,4 @@
-"""What is told of a rebalance, from the generations before and after it."""
+"""Fields of a rebalance, from the generations before and after it."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -47,7 +47,7 @@ def test_partitions_of_a_member_that_left_are_no_moves() -> None:
 
 
 def test_the_second_round_of_a_cooperative_rebalance_is_a_handover() -> None:
-    """The first round takes partitions from their owner, and gives them to nobody yet."""
+    """The first round takes partitions from their owner, and assigns them to no member yet."""
     rounds = (
         generation(1, a={"orders": (0, 1, 2, 3)}),
         generation(2, a={"orders": (0, 1)}, b={}),

@@ -103,7 +103,7 @@ class Withholds(HandsOverAtOnce):
 
 
 class Remembers(Assignor):
-    """Gives everything to whoever says to have had it, else to the last."""
+    """Assigns everything to the member that claims it, else to the last."""
 
     name = "remembers"
 

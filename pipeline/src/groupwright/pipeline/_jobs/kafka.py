@@ -12,6 +12,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from groupwright.pipeline._tables.java import java_class
 from groupwright.pipeline.errors import PipelineError
 
 Offsets = dict[str, dict[int, int]]
@@ -47,7 +48,7 @@ class Cluster:
         self._consumer_configuration = consumer_configuration
         self._admin = admin
         self._address = address
-        self._clients = jvm.org.apache.kafka.clients.admin
+        self._time_unit = java_class(jvm, "java.util.concurrent.TimeUnit").SECONDS
 
     def id(self) -> str:
         """Return the cluster's id.
@@ -92,13 +93,14 @@ class Cluster:
             PipelineError: `position` is none of these, or the cluster does not respond.
         """
         spec = self._spec(position)
-        requests = self._jvm.java.util.HashMap()
+        requests = self._class("java.util.HashMap")()
+        topic_partition = self._class("org.apache.kafka.common.TopicPartition")
         for name, topic in topics.items():
             for partition in range(topic.partitions):
-                requests.put(self._jvm.org.apache.kafka.common.TopicPartition(name, partition), spec)
-        levels = self._jvm.org.apache.kafka.common.IsolationLevel
+                requests.put(topic_partition(name, partition), spec)
+        levels = self._class("org.apache.kafka.common.IsolationLevel")
         level = levels.READ_COMMITTED if read_committed else levels.READ_UNCOMMITTED
-        options = self._clients.ListOffsetsOptions(level)
+        options = self._class("org.apache.kafka.clients.admin.ListOffsetsOptions")(level)
         results = self._result(self._admin.listOffsets(requests, options).all())
         offsets: Offsets = {name: {} for name in topics}
         for partition, result in results.items():
@@ -115,22 +117,25 @@ class Cluster:
             PipelineError: The cluster does not respond.
         """
         wanted = {name: dict.fromkeys(range(topic.partitions), 0) for name, topic in topics.items()}
-        by_partition = self._jvm.org.apache.spark.sql.kafka010.JsonUtils.partitionOffsets(json.dumps(wanted))
-        partitions = self._jvm.scala.jdk.javaapi.CollectionConverters.asJavaCollection(by_partition.keySet())
-        timeout = self._jvm.java.time.Duration.ofSeconds(_TIMEOUT_SECONDS)
+        by_partition = self._class("org.apache.spark.sql.kafka010.JsonUtils").partitionOffsets(
+            json.dumps(wanted)
+        )
+        partitions = self._class("scala.jdk.javaapi.CollectionConverters").asJavaCollection(
+            by_partition.keySet()
+        )
+        timeout = self._class("java.time.Duration").ofSeconds(_TIMEOUT_SECONDS)
         try:
             if self._consumer is None:
-                self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
-                    self._consumer_configuration
-                )
+                consumer_class = self._class("org.apache.kafka.clients.consumer.KafkaConsumer")
+                self._consumer = consumer_class(self._consumer_configuration)
             found = self._consumer.endOffsets(partitions, timeout)
         except Py4JJavaError as error:
             raise self._no_response(error) from None
-        return str(self._jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(found))
+        return str(self._class("com.fasterxml.jackson.databind.ObjectMapper")().writeValueAsString(found))
 
     def close(self) -> None:
         """Close the connections, within 10 s."""
-        timeout = self._jvm.java.time.Duration.ofSeconds(_CLOSE_SECONDS)
+        timeout = self._class("java.time.Duration").ofSeconds(_CLOSE_SECONDS)
         if self._consumer is not None:
             try:
                 self._consumer.close(timeout)
@@ -152,13 +157,16 @@ class Cluster:
         }
 
     def _spec(self, position: str) -> Any:
-        specs = self._clients.OffsetSpec
+        specs = self._class("org.apache.kafka.clients.admin.OffsetSpec")
         if position in {"earliest", "latest"}:
             return specs.earliest() if position == "earliest" else specs.latest()
         return specs.forTimestamp(math.ceil(time_of(position).timestamp() * 1000))
 
+    def _class(self, name: str) -> Any:
+        return java_class(self._jvm, name)
+
     def _java_list(self, values: Collection[str]) -> Any:
-        listed = self._jvm.java.util.ArrayList()
+        listed = self._class("java.util.ArrayList")()
         for value in values:
             listed.add(value)
         return listed
@@ -170,7 +178,7 @@ class Cluster:
             raise self._no_response(error) from None
 
     def _get(self, future: Any) -> Any:
-        return future.get(_TIMEOUT_SECONDS, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
+        return future.get(_TIMEOUT_SECONDS, self._time_unit)
 
     def _no_response(self, error: Py4JJavaError) -> PipelineError:
         return PipelineError(f"Kafka at {self._address} does not respond: {_cause(error).toString()}")
@@ -192,13 +200,13 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
         PipelineError: Spark does not have Kafka's clients, or they reject the settings.
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no other way to its class path
-    admin_class = jvm.org.apache.kafka.clients.admin.Admin
+    admin_class = java_class(jvm, "org.apache.kafka.clients.admin.Admin")
     if type(admin_class).__name__ != "JavaClass":
         raise PipelineError(
             f"Spark's Kafka source is missing: start Spark with `--packages {CONNECTOR}`, in the version of "
             "your Spark"
         )
-    configuration = jvm.java.util.HashMap()
+    configuration = java_class(jvm, "java.util.HashMap")()
     for key, value in client.items():
         configuration.put(key, value)
     address = client["bootstrap.servers"]

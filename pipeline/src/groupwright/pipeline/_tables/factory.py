@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from groupwright.pipeline._tables.java import java_class
 from groupwright.pipeline._tables.lakehouse import DeltaTables, IcebergTables
 from groupwright.pipeline._tables.parquet import ParquetTables
 from groupwright.pipeline._tables.protocol import Tables, WriteLease
@@ -76,5 +77,5 @@ def open_tables(
 
 
 def _has_class(spark: SparkSession, name: str) -> bool:
-    found = getattr(spark._jvm, name)  # noqa: SLF001 - Spark has no other way to its class path
+    found = java_class(spark._jvm, name)  # noqa: SLF001 - Spark has no other way to its class path
     return type(found).__name__ == "JavaClass"

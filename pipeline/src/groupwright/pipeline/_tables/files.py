@@ -10,6 +10,7 @@ from uuid import uuid4
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from groupwright.pipeline._tables.java import java_class
 from groupwright.pipeline.errors import TablesError
 
 _ATOMIC_RENAME = ("file", "hdfs")
@@ -30,10 +31,10 @@ class Folder:
         self.path = path.rstrip("/")
         self._spark = spark
         jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no other way to its file systems
-        self._hadoop = jvm.org.apache.hadoop.fs
         self._configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
-        self._to_text = jvm.org.apache.commons.io.IOUtils.toString
-        self._fs = self._hadoop.Path(self.path).getFileSystem(self._configuration)
+        self._to_path = java_class(jvm, "org.apache.hadoop.fs.Path")
+        self._io = java_class(jvm, "org.apache.commons.io.IOUtils")
+        self._fs = self._to_path(self.path).getFileSystem(self._configuration)
 
     def __truediv__(self, name: str) -> Self:
         """Return a sub-folder."""
@@ -52,7 +53,7 @@ class Folder:
                 return None
             raise
         try:
-            return str(self._to_text(stream, "UTF-8"))
+            return str(self._io.toString(stream, "UTF-8"))
         finally:
             stream.close()
 
@@ -143,10 +144,13 @@ class Folder:
 
     def _rename(self, source: Any, name: str, option: str) -> None:
         # FileSystem.rename cannot replace a target. FileContext.rename can with OVERWRITE, and else raises.
-        rename = getattr(self._hadoop, "Options$Rename")
+        jvm: Any = self._spark._jvm  # noqa: SLF001 - as above
+        rename = java_class(jvm, "org.apache.hadoop.fs.Options$Rename")
         options = self._spark._sc._gateway.new_array(rename, 1)  # type: ignore[union-attr]  # noqa: SLF001 - as above
         options[0] = getattr(rename, option)
-        context = self._hadoop.FileContext.getFileContext(source.toUri(), self._configuration)
+        context = java_class(jvm, "org.apache.hadoop.fs.FileContext").getFileContext(
+            source.toUri(), self._configuration
+        )
         context.rename(source, self._at(name), options)
 
     def _rename_new(self, source: Any, name: str) -> bool:
@@ -175,7 +179,7 @@ class Folder:
         return True
 
     def _at(self, name: str = "") -> Any:
-        return self._hadoop.Path(f"{self.path}/{name}" if name else self.path)
+        return self._to_path(f"{self.path}/{name}" if name else self.path)
 
 
 def _is_missing(error: Py4JJavaError) -> bool:

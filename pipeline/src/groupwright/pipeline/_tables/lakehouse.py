@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 
 from groupwright.pipeline._tables.empty import empty_frame
 from groupwright.pipeline._tables.former_columns import renamed_columns
+from groupwright.pipeline._tables.java import java_class
 from groupwright.pipeline._tables.protocol import Batch, WriteLease
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 
@@ -97,7 +98,7 @@ class DeltaTables:
 
     def _exists(self, table: Table) -> bool:
         jvm = self._spark._jvm  # noqa: SLF001 - Delta's Python package may be missing
-        return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(self._path(table)))  # type: ignore[union-attr]
+        return bool(java_class(jvm, "io.delta.tables.DeltaTable").isDeltaTable(self._path(table)))
 
 
 class IcebergTables:

@@ -20,6 +20,7 @@ from groupwright.assignors import (
     decode_assignment,
     encode_subscription,
 )
+from groupwright.pipeline._tables.java import java_class
 
 PREFIX = "java:"
 """Prefix of the names of Java's assignors."""
@@ -29,15 +30,17 @@ class _JavaAssignor:
     """A Java assignor, called through py4j."""
 
     def __init__(self, jvm: Any, class_name: str) -> None:
-        self._jvm = jvm
-        self._protocol = jvm.org.apache.kafka.clients.consumer.internals.ConsumerProtocol
-        self._assignment = jvm.org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment
-        self._java = getattr(jvm.org.apache.kafka.clients.consumer, class_name)()
+        consumer = "org.apache.kafka.clients.consumer"
+        self._protocol = java_class(jvm, f"{consumer}.internals.ConsumerProtocol")
+        self._assignment = java_class(jvm, f"{consumer}.ConsumerPartitionAssignor$Assignment")
+        self._java = java_class(jvm, f"{consumer}.{class_name}")()
+        self._map = java_class(jvm, "java.util.HashMap")
+        self._optional = java_class(jvm, "java.util.Optional")
+        self._buffer = java_class(jvm, "java.nio.ByteBuffer")
 
     def assign(self, group: Group) -> Assignment:
         """Return the assignment that the Java class returns for these members."""
-        jvm = self._jvm
-        sizes, subscriptions = jvm.java.util.HashMap(), jvm.java.util.HashMap()
+        sizes, subscriptions = self._map(), self._map()
         for topic, metadata in group.topics.items():
             sizes.put(topic, metadata.partitions)
         for member in group.members:
@@ -49,9 +52,9 @@ class _JavaAssignor:
         subscription = Subscription(
             tuple(member.topics), member.user_data, member.owned, member.generation, member.rack
         )
-        encoded = self._jvm.java.nio.ByteBuffer.wrap(encode_subscription(subscription))
+        encoded = self._buffer.wrap(encode_subscription(subscription))
         decoded = self._protocol.deserializeSubscription(encoded)
-        decoded.setGroupInstanceId(self._jvm.java.util.Optional.ofNullable(member.instance_id))
+        decoded.setGroupInstanceId(self._optional.ofNullable(member.instance_id))
         return decoded
 
     def _decoded(self, partitions: Any) -> PartitionsByTopic:
