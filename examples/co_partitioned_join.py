@@ -91,7 +91,7 @@ def all_settled(members: list[Joiner]) -> bool:
 
 
 def join_all(members: list[Joiner]) -> None:
-    """Poll until all orders are settled, and print by whom."""
+    """Poll until all orders are settled, and print the members that did it."""
     deadline = time.monotonic() + 60
     while not all_settled(members):
         if time.monotonic() > deadline:

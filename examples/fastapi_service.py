@@ -2,7 +2,7 @@
 
     python examples/fastapi_service.py localhost:9092 --group billing --topic orders --port 8000
 
-The consumer runs on the service's event loop. When the service is told to stop (SIGTERM), the consumer
+The consumer runs on the service's event loop. When the service stops (SIGTERM), the consumer
 commits and leaves its group at once, so that the other members take over without waiting for its session to
 end.
 """

@@ -4,7 +4,7 @@
 
 Each pod is a consumer of one group. The deploy replaces some pods at a time; the consumers and the group's
 coordinator run in virtual time. Static members keep their partitions over a restart, so the group does not
-rebalance, but nobody reads these partitions until the pod is back.
+rebalance, but these partitions are not read until the pod is back.
 """
 
 import argparse

@@ -44,7 +44,7 @@ CASES = [
         {"a": {"t1": [0], "t2": [0, 1]}},
     ),
     case(
-        "a topic that nobody subscribes to is not assigned",
+        "a topic without subscribers is not assigned",
         [Member("a", ["t1"])],
         {"t1": 3, "other": 3},
         {"a": {"t1": [0, 1, 2]}},

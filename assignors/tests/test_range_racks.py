@@ -182,7 +182,7 @@ CASES = {
         SIX_SIX_TWO_TWO, 1, ("a", "b"), FOUR, ALL_OF_FOUR,
         shares("t1 0 2, t2 0 2, t3 0, t4 0", "t1 1 3, t2 1 3, t3 1, t4 1", "t1 5, t2 5", "t1 4, t2 4"), 0,
     ),
-    "a rack without members is nobody's": (
+    "a rack without members matches no member": (
         SIX_SIX_TWO_TWO, 1, ABC, FOUR, ALL_OF_FOUR,
         shares("t1 0 3, t2 0 3, t3 0, t4 0", "t1 1 4, t2 1 4, t3 1, t4 1", "t1 2, t2 2", "t1 5, t2 5"), 6,
     ),

@@ -174,7 +174,7 @@ def test_an_assignor_is_copied_and_the_group_is_not_changed() -> None:
 
 
 def test_an_assignor_may_be_frozen() -> None:
-    """It is not told the rebalance protocol."""
+    """It does not know the rebalance protocol."""
 
     @dataclass(frozen=True)
     class Frozen(RangeAssignor):

@@ -29,7 +29,7 @@ class Event(StrEnum):
     """Events since the last assignment."""
 
     FULL = "FULL"
-    """There was none: nobody owns anything."""
+    """There was none: no member owns anything."""
 
     STABLE = "STABLE"
     """Nothing."""

@@ -14,7 +14,7 @@ from benchmarks.assignors.cases import Case, Event, Subscriptions
 RACKS = ("rack-a", "rack-b", "rack-c")
 REPLICAS = 2
 
-NOBODY = -1
+UNASSIGNED = -1
 
 _TIERS = 10
 _SKEW = 0.8
@@ -35,7 +35,7 @@ class Group:
         wants: Whether each member subscribes to each topic, (members, topics).
         topics: The topics' names, all of one length.
         sizes: Number of partitions of each topic.
-        owners: Owner of each partition, topic after topic, before the event; NOBODY if it has left.
+        owners: Owner of each partition, topic after topic, before the event; UNASSIGNED if it has left.
         weights: Weight of each partition, topic after topic; None if the case has no weights.
     """
 
@@ -55,19 +55,19 @@ def make_group(case: Case) -> Group:
     wants = _wants(case, seeded)
     sizes = _sizes(case)
     racks = np.arange(case.members + 1, dtype=np.int32) % len(RACKS) if case.racks else None
-    owned = [np.full(size, NOBODY, np.int32) for size in sizes]
+    owned = [np.full(size, UNASSIGNED, np.int32) for size in sizes]
     if case.event is not Event.FULL:
         counts = _balanced(sizes, wants[: case.members])
         owned = [_owners(counts[:, topic], racks) for topic in range(case.topics)]
     if case.event is Event.PARTITIONS_ADDED:
         added = -(-sizes // 10)
         owned = [
-            np.append(column, np.full(more, NOBODY, np.int32))
+            np.append(column, np.full(more, UNASSIGNED, np.int32))
             for column, more in zip(owned, added, strict=True)
         ]
         sizes = sizes + added
     stay = _who_stays(case)
-    number_of = np.full(case.members + 2, NOBODY, np.int32)  # the last place is that of NOBODY
+    number_of = np.full(case.members + 2, UNASSIGNED, np.int32)  # the last place is that of UNASSIGNED
     number_of[stay] = np.arange(stay.size)
     return Group(
         case=case,

@@ -6,7 +6,7 @@ from benchmarks.assignors.cases import CONTESTANTS, SERIES, Event, Subscriptions
 from benchmarks.assignors.results import Results, Row, Status
 
 _PANELS = (
-    ("sticky", Event.FULL, "sticky: nobody owns anything"),
+    ("sticky", Event.FULL, "sticky: no member owns anything"),
     ("sticky", Event.LEAVE_ONE, "sticky: one of the members leaves"),
     ("range", Event.FULL, "range"),
     ("roundrobin", Event.FULL, "roundrobin"),
@@ -28,10 +28,10 @@ def draw(path: Path, results: Results) -> bool:
     grid = figure.subplots(-(-len(panels) // 2), 2, squeeze=False)
     for axes, (title, rows) in zip(grid.flat, panels, strict=False):
         for name, marker in zip(CONTESTANTS, _MARKERS, strict=True):
-            told = [(row.case.partitions, row.outcomes[name]) for row in rows if name in row.outcomes]
-            answers = [(size, 1000 * outcome.best) for size, outcome in told if outcome.best is not None]
+            outcomes = [(row.case.partitions, row.outcomes[name]) for row in rows if name in row.outcomes]
+            answers = [(size, 1000 * outcome.best) for size, outcome in outcomes if outcome.best is not None]
             late = [
-                (size, 1000 * outcome.limit) for size, outcome in told if outcome.status is Status.TIMEOUT
+                (size, 1000 * outcome.limit) for size, outcome in outcomes if outcome.status is Status.TIMEOUT
             ]
             (line,) = axes.plot(*_columns(answers), marker=marker, label=name)
             color = line.get_color()

@@ -7,7 +7,7 @@ import hashlib
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks.assignors.groups import NOBODY, RACKS, REPLICAS, Group, Numbers
+from benchmarks.assignors.groups import RACKS, REPLICAS, UNASSIGNED, Group, Numbers
 from benchmarks.assignors.inputs import MemberBytes
 from benchmarks.assignors.results import Quality
 
@@ -26,12 +26,12 @@ def measure(group: Group, answer: list[MemberBytes]) -> Quality:
         _check_owners(group, owners)
     except _FaultError as fault:
         return Quality(fault=str(fault), squares=None, moved=0, local=None, fingerprint="", peak=None)
-    given = owners != NOBODY
+    given = owners != UNASSIGNED
     loads = np.bincount(owners[given], minlength=len(group.members))
     return Quality(
         fault="",
         squares=int((loads.astype(np.int64) ** 2).sum()) if given.all() else None,
-        moved=int(((group.owners != NOBODY) & (group.owners != owners)).sum()),
+        moved=int(((group.owners != UNASSIGNED) & (group.owners != owners)).sum()),
         local=_local(group, owners),
         fingerprint=hashlib.sha256(owners.tobytes()).hexdigest()[:16],
         peak=_peak(group, owners),
@@ -39,7 +39,7 @@ def measure(group: Group, answer: list[MemberBytes]) -> Quality:
 
 
 def owners_of(group: Group, answer: list[MemberBytes]) -> Numbers:
-    """Return the owner of each partition, topic after topic, or NOBODY.
+    """Return the owner of each partition, topic after topic, or UNASSIGNED.
 
     Raises:
         _FaultError: The bytes are not the assignments of the group's members.
@@ -62,7 +62,7 @@ def owners_of(group: Group, answer: list[MemberBytes]) -> Numbers:
     place = (np.cumsum(group.sizes) - group.sizes)[topic[run]] + partition
     if np.bincount(place, minlength=1).max() > 1:
         raise _FaultError("partitions with two owners")
-    owners = np.full(int(group.sizes.sum()), NOBODY, np.int32)
+    owners = np.full(int(group.sizes.sum()), UNASSIGNED, np.int32)
     owners[place] = owner[run_owner[run]]
     return owners
 
@@ -106,18 +106,18 @@ def _runs(
 
 def _check_owners(group: Group, owners: Numbers) -> None:
     topic = np.repeat(np.arange(group.sizes.size), group.sizes)
-    given = owners != NOBODY
+    given = owners != UNASSIGNED
     if not group.wants[owners[given], topic[given]].all():
         raise _FaultError("partitions given to members who do not subscribe")
-    lost = ~given & (group.owners == NOBODY) if group.case.is_cooperative else ~given
+    lost = ~given & (group.owners == UNASSIGNED) if group.case.is_cooperative else ~given
     has_subscriber = np.asarray(group.wants.any(axis=0))
     if (lost & has_subscriber[topic]).any():
-        raise _FaultError("partitions given to nobody")
+        raise _FaultError("partitions without an owner")
 
 
 def _peak(group: Group, owners: Numbers) -> float | None:
     """Return the largest load over the average one; without weights, or with withheld partitions, None."""
-    if group.weights is None or (owners == NOBODY).any():
+    if group.weights is None or (owners == UNASSIGNED).any():
         return None
     loads = np.bincount(owners, group.weights, len(group.members))
     return float(loads.max() / loads.mean())
@@ -128,5 +128,5 @@ def _local(group: Group, owners: Numbers) -> int | None:
     if group.racks is None:
         return None
     first = np.arange(owners.size) - np.repeat(np.cumsum(group.sizes) - group.sizes, group.sizes)
-    given = owners != NOBODY
+    given = owners != UNASSIGNED
     return int(((group.racks[owners] - first) % len(RACKS) < REPLICAS)[given].sum())

@@ -45,7 +45,7 @@ QUICK = Effort(patience=0.3, longest=3.0, limit=5.0)
 _LEAST_RUNS = 3
 
 Progress = Callable[[str, str], None]
-"""Told the cell and the contestant that are next."""
+"""Called with the cell and the contestant that are next."""
 
 
 def run_case(

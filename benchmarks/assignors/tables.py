@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from benchmarks.assignors.cases import CONTESTANTS, FRANZ_GO, GROUPWRIGHT, JAVA, MEMORY_PARTITIONS
 from benchmarks.assignors.results import Outcome, Quality, Row, Status
-from benchmarks.assignors.verdict import judge, ratio
+from benchmarks.assignors.targets import findings_of, ratio
 from benchmarks.layout import MARKS, Finding, Table
 
 _NOTHING = "-"
@@ -22,7 +22,7 @@ def speed_table(rows: list[Row]) -> Table:
                 *(_time(row.outcomes.get(name)) for name in CONTESTANTS),
                 str(ratio(row, JAVA) or _NOTHING),
                 str(ratio(row, FRANZ_GO) or _NOTHING),
-                _verdict(judge(row)),
+                _summary(findings_of(row)),
             ]
             for row in rows
         ],
@@ -96,20 +96,20 @@ def memory_table(rows: list[Row]) -> Table:
 
 def summary(rows: list[Row]) -> list[str]:
     """Return the number of cells that meet all targets, and the missed targets."""
-    verdicts = {row.case.name: judge(row) for row in rows}
-    missed = {name: [f.text for f in findings if f.reached is False] for name, findings in verdicts.items()}
-    open_ = {name: [f.text for f in findings if f.reached is None] for name, findings in verdicts.items()}
-    reached = sum(not missed[name] and not open_[name] for name in verdicts)
+    findings = {row.case.name: findings_of(row) for row in rows}
+    missed = {name: [f.text for f in findings if f.reached is False] for name, findings in findings.items()}
+    open_ = {name: [f.text for f in findings if f.reached is None] for name, findings in findings.items()}
+    reached = sum(not missed[name] and not open_[name] for name in findings)
     lines = [f"{reached} of {len(rows)} cells reach all that they should."]
     lines += [f"{name} misses: {'; '.join(texts)}." for name, texts in missed.items() if texts]
     lines += [f"{name} leaves open: {'; '.join(texts)}." for name, texts in open_.items() if texts]
     return lines
 
 
-def _verdict(findings: list[Finding]) -> str:
+def _summary(findings: list[Finding]) -> str:
     """Return ✓, or the missed targets."""
-    trouble = [finding for finding in findings if not finding.reached]
-    return "; ".join(map(str, trouble)) or MARKS[True]
+    missed = [finding for finding in findings if not finding.reached]
+    return "; ".join(map(str, missed)) or MARKS[True]
 
 
 def _time(outcome: Outcome | None) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from benchmarks.consumer.contestants import ROOT, prepare
 from benchmarks.consumer.plan import FULL, QUICK, Effort
-from benchmarks.consumer.processes import TroubleError
+from benchmarks.consumer.processes import RunFailedError
 from benchmarks.consumer.report import keep
 from benchmarks.consumer.results import Results
 from benchmarks.consumer.runner import Bench
@@ -84,8 +84,8 @@ def _measure(cells: list[str], effort: Effort, console: Console) -> tuple[Result
         except KeyboardInterrupt:
             console.print("Interrupted; this is what was done.")
             return results, False
-        except (GroupwrightError, KafkaException, TroubleError, TimeoutError) as error:
-            console.print(f"Given up; this is what was done. {error}", highlight=False, markup=False)
+        except (GroupwrightError, KafkaException, RunFailedError, TimeoutError) as error:
+            console.print(f"Stopped early, with these results. {error}", highlight=False, markup=False)
             return results, False
     return results, True
 

@@ -52,7 +52,7 @@ def steady_load(
     """Create a topic, and run a producer that writes to each partition at the given interval.
 
     Raises:
-        TroubleError: The producer does not start.
+        RunFailedError: The producer does not start.
     """
     broker.create_topic(topic, partitions)
     with programs() as running:

@@ -20,8 +20,8 @@ def read_received(folder: Path, members: int) -> Received:
     """Read the members' records in the folder, in order of time."""
     tables = []
     for member in range(members):
-        told = np.fromfile(folder / f"{member}.received", dtype="<i8").reshape(-1, 4)
-        tables.append(np.column_stack([np.full(len(told), member, dtype=np.int64), told]))
+        received = np.fromfile(folder / f"{member}.received", dtype="<i8").reshape(-1, 4)
+        tables.append(np.column_stack([np.full(len(received), member, dtype=np.int64), received]))
     table = np.concatenate(tables)
     return table[np.argsort(table[:, 1], kind="stable")]
 

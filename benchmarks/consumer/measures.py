@@ -19,7 +19,7 @@ from benchmarks.consumer.plan import (
     Contestant,
     Effort,
 )
-from benchmarks.consumer.processes import Programs, TroubleError, measured, programs
+from benchmarks.consumer.processes import Programs, RunFailedError, measured, programs
 from benchmarks.consumer.results import EventRun, FetchRun, IdleRun, JoinRun, LoadCheckRun, Status
 
 _STARTING_SECONDS = 60.0
@@ -69,7 +69,7 @@ def fetch(
     """Measure consuming the filled topic; `config` is for the program and for librdkafka.
 
     Raises:
-        TroubleError: The program times out or fails.
+        RunFailedError: The program times out or fails.
     """
     settings = place.settings(contestant, place.filled)
     settings |= {"messages": effort.messages, "longest": effort.longest, "batch": _BATCH, **config}
@@ -80,7 +80,7 @@ def wait_for_events(place: Place, contestant: Contestant, effort: Effort) -> Eve
     """Measure the delivery of events.
 
     Raises:
-        TroubleError: The program times out or fails.
+        RunFailedError: The program times out or fails.
     """
     settings = place.settings(contestant, place.calm)
     settings |= {"disturbances": effort.disturbances, **JOIN_TIMINGS}
@@ -93,7 +93,7 @@ def idle(place: Place, contestant: Contestant, effort: Effort) -> IdleRun:
     """Measure an idle member.
 
     Raises:
-        TroubleError: The program times out or fails.
+        RunFailedError: The program times out or fails.
     """
     settings = place.settings(contestant, place.calm) | {"seconds": effort.idle_seconds}
     return IdleRun(**measured(python("idle"), settings, _STARTING_SECONDS + effort.idle_seconds))
@@ -103,7 +103,7 @@ def join(place: Place, contestant: Contestant, client: Client, size: int, topic:
     """Measure a join to a group of this size that consumes a topic under load.
 
     Raises:
-        TroubleError: The group does not settle, or a member fails.
+        RunFailedError: The group does not settle, or a member fails.
     """
     ownership = Ownership(JOIN_PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="groupwright-bench-") as name, programs() as running:
@@ -123,14 +123,14 @@ def join(place: Place, contestant: Contestant, client: Client, size: int, topic:
     try:
         return judge_join(received, joined, ownership.changes[past:], before, ownership.owners())
     except ValueError as error:
-        raise TroubleError(Status.FAILED, str(error)) from error
+        raise RunFailedError(Status.FAILED, str(error)) from error
 
 
 def check_load(place: Place, contestant: Contestant, client: Client, topic: str) -> LoadCheckRun:
     """Measure load checks in a group that consumes a topic under load: one member's partitions get heavy.
 
     Raises:
-        TroubleError: The group does not settle, nothing moves, or a member fails.
+        RunFailedError: The group does not settle, nothing moves, or a member fails.
     """
     ownership = Ownership(JOIN_PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="groupwright-bench-") as name, programs() as running:
@@ -157,7 +157,7 @@ def _await_moves(running: Programs, ownership: Ownership) -> None:
     """Wait until partitions have moved, and nothing has for `_AFTER_SECONDS`.
 
     Raises:
-        TroubleError: Nothing moves, or a member fails.
+        RunFailedError: Nothing moves, or a member fails.
     """
     past = len(ownership.changes)
     quiet = limit = time.monotonic() + _SETTLING_SECONDS
@@ -167,7 +167,7 @@ def _await_moves(running: Programs, ownership: Ownership) -> None:
             ownership.apply(change)
             quiet = time.monotonic() + _AFTER_SECONDS
     if len(ownership.changes) == past or len(ownership.owners()) != JOIN_PARTITIONS:
-        raise TroubleError(Status.TIMEOUT, f"no load check moved partitions in {_SETTLING_SECONDS:.0f} s")
+        raise RunFailedError(Status.TIMEOUT, f"no load check moved partitions in {_SETTLING_SECONDS:.0f} s")
 
 
 def _processes(client: Client, size: int) -> list[tuple[int, int]]:
@@ -181,7 +181,7 @@ def _settle(running: Programs, ownership: Ownership, members: int, calm: float) 
     """Wait until the group has been settled for `calm` seconds; return the time of the last subscription.
 
     Raises:
-        TroubleError: The group does not settle, or a member fails.
+        RunFailedError: The group does not settle, or a member fails.
     """
     subscribed, limit = 0, time.monotonic() + _SETTLING_SECONDS
     quiet = limit
@@ -198,7 +198,7 @@ def _settle(running: Programs, ownership: Ownership, members: int, calm: float) 
         elif line.startswith("subscribed "):
             subscribed = int(line.split()[2])
     if not ownership.is_settled(members):
-        raise TroubleError(
+        raise RunFailedError(
             Status.TIMEOUT, f"a group of {members} did not settle in {_SETTLING_SECONDS:.0f} s"
         )
     return subscribed

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.consumer.plan import JOINERS
 from benchmarks.consumer.results import JoinRun, Results
-from benchmarks.consumer.verdict import best_rate
+from benchmarks.consumer.targets import best_rate
 
 
 def draw(path: Path, results: Results) -> bool:
@@ -40,12 +40,12 @@ def _draw_throughput(axes: Any, results: Results) -> None:
 
 def _draw_joins(axes: Any, results: Results, what: str) -> None:
     for each in JOINERS:
-        told = {
+        points = {
             size: median(_number(run, what) for run in outcomes[each.name].runs)
             for size, outcomes in results.joins.items()
             if each.name in outcomes and outcomes[each.name].runs
         }
-        axes.plot(list(told), list(told.values()), marker="o", label=each.name)
+        axes.plot(list(points), list(points.values()), marker="o", label=each.name)
     axes.set(xlabel="members before", ylim=(0, None))
     axes.grid(visible=True, alpha=0.3)
 

@@ -16,7 +16,7 @@ from benchmarks.consumer.results import Status
 _READY_SECONDS = 60.0
 
 
-class TroubleError(Exception):
+class RunFailedError(Exception):
     """A contestant returned no result."""
 
     def __init__(self, status: Status, note: str = "") -> None:
@@ -59,7 +59,7 @@ class Programs:
         """Send an order to all programs."""
         for process, _ in self._started:
             assert process.stdin is not None  # noqa: S101 - it is a pipe
-            with suppress(BrokenPipeError):  # what it said last tells why it ended
+            with suppress(BrokenPipeError):  # its last words say why it ended
                 process.stdin.write(f"{line}\n")
                 process.stdin.flush()
 
@@ -67,19 +67,19 @@ class Programs:
         """Wait until every program has printed this word.
 
         Raises:
-            TroubleError: A program times out or ends.
+            RunFailedError: A program times out or ends.
         """
         deadline = time.monotonic() + seconds
         for _ in self._started:
             while (line := self.next_line(deadline)) != word:
                 if line is None:
-                    raise TroubleError(Status.TIMEOUT, f"no {word!r} in {seconds:.0f} s")
+                    raise RunFailedError(Status.TIMEOUT, f"no {word!r} in {seconds:.0f} s")
 
     def result(self, seconds: float) -> dict[str, Any]:
         """Return the measurement of the only program.
 
         Raises:
-            TroubleError: The program times out, or ends without a result.
+            RunFailedError: The program times out, or ends without a result.
         """
         deadline = time.monotonic() + seconds
         while (line := self.next_line(deadline)) is not None:
@@ -87,13 +87,13 @@ class Programs:
             if word == "result":
                 result: dict[str, Any] = json.loads(rest)
                 return result
-        raise TroubleError(Status.TIMEOUT, f"no result in {seconds:.0f} s")
+        raise RunFailedError(Status.TIMEOUT, f"no result in {seconds:.0f} s")
 
     def next_line(self, deadline: float) -> str | None:
         """Return the next line that a program prints, or None at the deadline (monotonic).
 
         Raises:
-            TroubleError: A program reports a failure or a missing feature, or ends without a result.
+            RunFailedError: A program reports a failure or a missing feature, or ends without a result.
         """
         while True:
             try:
@@ -105,12 +105,12 @@ class Programs:
 
     def _checked(self, number: int, line: str | None) -> str:
         if line is None:
-            raise TroubleError(Status.FAILED, self._last_error(number))
+            raise RunFailedError(Status.FAILED, self._last_error(number))
         word, _, rest = line.partition(" ")
         if word == "lacks":
-            raise TroubleError(Status.LACKING, rest)
+            raise RunFailedError(Status.LACKING, rest)
         if word == "failed":
-            raise TroubleError(Status.FAILED, rest)
+            raise RunFailedError(Status.FAILED, rest)
         if word == "done":
             self._done.add(number)
         return line
@@ -139,7 +139,7 @@ def measured(command: Sequence[str], settings: Mapping[str, object], seconds: fl
     """Run one program, and return its measurement.
 
     Raises:
-        TroubleError: The program times out or fails.
+        RunFailedError: The program times out or fails.
     """
     with programs() as running:
         running.start(command, settings)

@@ -28,13 +28,13 @@ from benchmarks.consumer.plan import (
     join_cell,
     rounds_of,
 )
-from benchmarks.consumer.processes import TroubleError
+from benchmarks.consumer.processes import RunFailedError
 from benchmarks.consumer.results import FetchRun, Outcome, Outcomes, Results, Run, Status
 
 from groupwright.testing import LocalKafka
 
 Progress = Callable[[str, int], None]
-"""Told what is next, and how many runs are done."""
+"""Called with what is next, and how many runs are done."""
 
 _WAITER = Contestant(GROUPWRIGHT)
 
@@ -47,7 +47,7 @@ class Bench:
         clients: By name.
         effort: How much is done.
         cells: The names of those that are wanted.
-        progress: Told of each step before it begins.
+        progress: Called before each step.
     """
 
     clients: dict[str, Client]
@@ -77,7 +77,7 @@ class Bench:
 
         Raises:
             GroupwrightError: The broker does not start.
-            TroubleError: The load does not begin.
+            RunFailedError: The load does not begin.
             TimeoutError: The broker does not take the messages.
         """
         self.progress("starting the broker", 0)
@@ -161,7 +161,7 @@ class Bench:
     def _run(
         self, cell: str, contestant: Contestant, outcomes: Outcomes[Run], measure: Callable[[], Run]
     ) -> None:
-        """Add a run to the contestant's outcome, or note what trouble it had.
+        """Add a run to the contestant's outcome, or note why it failed.
 
         Who lacks something, or does not come back, is not asked again.
         """
@@ -175,5 +175,5 @@ class Bench:
             return
         try:
             outcome.runs.append(measure())
-        except TroubleError as trouble:
-            outcome.status, outcome.note = trouble.status, trouble.note
+        except RunFailedError as error:
+            outcome.status, outcome.note = error.status, error.note

@@ -14,7 +14,7 @@ from benchmarks.consumer.results import (
     Status,
     Waits,
 )
-from benchmarks.consumer.verdict import best_rate, judge, median_rate, ratio, rival_of
+from benchmarks.consumer.targets import best_rate, findings_of, median_rate, ratio, rival_of
 from benchmarks.layout import Table
 
 _NOTHING = "-"
@@ -36,7 +36,7 @@ def tables(results: Results) -> list[Table]:
 
 def summary(results: Results) -> list[str]:
     """Return what was to be reached, each with a mark."""
-    return list(map(str, judge(results)))
+    return list(map(str, findings_of(results)))
 
 
 def _fetch_table(title: str, outcomes: Outcomes[FetchRun]) -> Table:
@@ -53,7 +53,7 @@ def _fetch_table(title: str, outcomes: Outcomes[FetchRun]) -> Table:
     rows = []
     for name, outcome in outcomes.items():
         if not outcome.runs:
-            rows.append([name, *_trouble(outcome, columns)])
+            rows.append([name, *_failure(outcome, columns)])
             continue
         rival = outcomes.get(rival_of(name))
         rows.append(
@@ -89,7 +89,7 @@ def _join_table(size: int, outcomes: Outcomes[JoinRun]) -> Table:
     for name, outcome in outcomes.items():
         runs = outcome.runs
         if not runs:
-            rows.append([name, *_trouble(outcome, columns)])
+            rows.append([name, *_failure(outcome, columns)])
             continue
         rows.append(
             [
@@ -115,7 +115,7 @@ def _load_check_table(results: Results) -> Table:
     for name, outcome in results.load_checks.items():
         runs = outcome.runs
         if not runs:
-            rows.append([name, *_trouble(outcome, columns)])
+            rows.append([name, *_failure(outcome, columns)])
             continue
         rows.append(
             [
@@ -155,7 +155,7 @@ def _idle_table(results: Results) -> Table:
     return Table("An idle member in poll(1)", ["consumer", "runs", "of a core"], rows)
 
 
-def _trouble(outcome: AnyOutcome, columns: list[str]) -> list[str]:
+def _failure(outcome: AnyOutcome, columns: list[str]) -> list[str]:
     words = {Status.LACKING: "lacking", Status.TIMEOUT: "no answer"}
     word = words.get(outcome.status, f"fails: {outcome.note.partition(':')[0]}")
     return [word, *[_NOTHING] * (len(columns) - 2)]

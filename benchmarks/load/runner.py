@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.consumer.ownership import Ownership, read_change
-from benchmarks.consumer.processes import Programs, TroubleError, programs
+from benchmarks.consumer.processes import Programs, RunFailedError, programs
 from benchmarks.consumer.programs.harness import now
 from benchmarks.consumer.results import Status
 from benchmarks.load import analysis
@@ -64,8 +64,8 @@ def _outcome(broker: LocalKafka, contestant: Contestant, shape: Shape, effort: E
     topic = f"{shape}-{contestant.name}".replace(" ", "-")
     try:
         return Outcome(run=_Scene(broker, contestant, effort, topic).play(shares(shape, PARTITIONS)))
-    except TroubleError as trouble:
-        return Outcome(trouble.status, trouble.note)
+    except RunFailedError as error:
+        return Outcome(error.status, error.note)
     except ValueError as error:
         return Outcome(Status.FAILED, str(error))
 
@@ -83,7 +83,7 @@ class _Scene:
         """Have a group drain a backlog, and then consume traffic that drifts.
 
         Raises:
-            TroubleError: A program fails, or the group does not settle.
+            RunFailedError: A program fails, or the group does not settle.
             ValueError: Messages are missing.
         """
         backlog = split(round(MEMBERS * CAPACITY * self.effort.backlog_seconds), first)
@@ -163,13 +163,13 @@ class _Scene:
         """Let the group settle; return the times of the beginning and the end of a window.
 
         Raises:
-            TroubleError: The assignment changes in the window, or partitions have no owner.
+            RunFailedError: The assignment changes in the window, or partitions have no owner.
         """
         group.follow(self.effort.settle_seconds)
         begin, past = now(), group.changes
         group.follow(self.effort.window_seconds)
         if group.changes > past or len(group.owners()) < PARTITIONS:
-            raise TroubleError(Status.TIMEOUT, f"no rest {self.effort.settle_seconds} s after a rebalance")
+            raise RunFailedError(Status.TIMEOUT, f"no rest {self.effort.settle_seconds} s after a rebalance")
         return begin, now()
 
 
@@ -198,13 +198,13 @@ class _Group:
         """Follow the group until it has consumed so many messages.
 
         Raises:
-            TroubleError: It takes too long.
+            RunFailedError: It takes too long.
         """
         deadline = time.monotonic() + seconds
         while sum(self._consumed.values()) < messages:
             line = self._running.next_line(deadline)
             if line is None:
-                raise TroubleError(Status.TIMEOUT, f"the backlog was not consumed in {seconds:.0f} s")
+                raise RunFailedError(Status.TIMEOUT, f"the backlog was not consumed in {seconds:.0f} s")
             self._read(line)
 
     def _read(self, line: str) -> None:

@@ -6,10 +6,10 @@ from statistics import mean
 from benchmarks.consumer.results import Status
 from benchmarks.layout import Table
 from benchmarks.load.results import Outcome, Results, Run
-from benchmarks.load.verdict import judge
+from benchmarks.load.targets import findings_of
 
 _NOTHING = "-"
-_TROUBLES = {Status.LACKING: "lacking", Status.TIMEOUT: "timed out", Status.FAILED: "failed"}
+_FAILURES = {Status.LACKING: "lacking", Status.TIMEOUT: "timed out", Status.FAILED: "failed"}
 
 
 def tables(results: Results) -> list[Table]:
@@ -47,20 +47,20 @@ def tables(results: Results) -> list[Table]:
 
 def summary(results: Results) -> list[str]:
     """Return what was to be reached, each with a mark."""
-    return list(map(str, judge(results)))
+    return list(map(str, findings_of(results)))
 
 
 def _table(results: Results, title: str, columns: list[str], row: Callable[[Run], list[str]]) -> Table:
     rows = [
-        [f"{shape}: {name}", *(row(outcome.run) if outcome.run else _trouble(outcome, len(columns)))]
+        [f"{shape}: {name}", *(row(outcome.run) if outcome.run else _failure(outcome, len(columns)))]
         for shape, outcomes in results.shapes.items()
         for name, outcome in outcomes.items()
     ]
     return Table(title, ["traffic: contestant", *columns], rows)
 
 
-def _trouble(outcome: Outcome, columns: int) -> list[str]:
-    return [_TROUBLES.get(outcome.status, _NOTHING), *[_NOTHING] * (columns - 1)]
+def _failure(outcome: Outcome, columns: int) -> list[str]:
+    return [_FAILURES.get(outcome.status, _NOTHING), *[_NOTHING] * (columns - 1)]
 
 
 def _drain_row(run: Run) -> list[str]:

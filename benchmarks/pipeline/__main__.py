@@ -64,7 +64,7 @@ def _measure(cells: list[str], results: Results, console: Console, *, quick: boo
             console.print("Interrupted; this is what was done.")
             return False
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired, OSError) as error:
-            console.print(f"Given up; this is what was done. {error}", highlight=False, markup=False)
+            console.print(f"Stopped early, with these results. {error}", highlight=False, markup=False)
             return False
     return True
 

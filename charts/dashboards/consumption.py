@@ -8,7 +8,7 @@ LAG = Row(
     (
         Panel(
             "Lag by topic",
-            "Of the partitions that are fetched; one that nobody owns is not counted.",
+            "Of the partitions that are fetched; an unassigned one is not counted.",
             "short",
             (Query("sum by (topic) (groupwright_lag{@member})", "{{topic}}"),),
             limits=(limit("lagGrowingWhileRebalancing", "messages"),),

@@ -254,7 +254,7 @@ _REBALANCES = Row(
             ),
             stacking=Stacking.BARS,
             runbook="imbalance",
-            no_value="no leader here tells",
+            no_value="no leader reports it",
         ),
         Panel(
             "Imbalance",
@@ -284,7 +284,7 @@ _REBALANCES = Row(
         ),
         Panel(
             "Partitions owned by topic",
-            "Fewer than the topic has: some are consumed by nobody, or by members that are not scraped.",
+            "Fewer than the topic has: some are unassigned, or assigned to members that are not scraped.",
             "short",
             (Query("sum by (topic) (groupwright_partitions_owned{@group})", "{{topic}}"),),
             runbook="rebalance-stuck",

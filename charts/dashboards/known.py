@@ -58,7 +58,7 @@ VALUES = {
 """The values of those labels that have only some."""
 
 UNSHOWN = {
-    "groupwright_producer_queue_messages": "queue_used_ratio tells of both limits at once",
+    "groupwright_producer_queue_messages": "queue_used_ratio shows both limits at once",
     "groupwright_producer_queue_size_bytes": "as queue_messages",
     "groupwright_producer_batch_size_bytes": "for tuning a producer, not for watching it",
     "groupwright_producer_batch_messages": "as batch_size_bytes",

@@ -212,7 +212,7 @@ _COORDINATOR = Row(
         ),
         Panel(
             "Requests to the coordinator",
-            "By kind. Many join_group: a storm. No heartbeat: nobody is in the group.",
+            "By kind. Many join_group: a storm. No heartbeat: the group is empty.",
             "reqps",
             (
                 Query(

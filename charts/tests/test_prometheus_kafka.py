@@ -82,7 +82,7 @@ def test_a_storm_makes_the_alerts_fire_and_every_panel_shows_it(
         window = Window(begin, begin)
 
         def assignments_are_read() -> bool:
-            # Tables show the end of the time, and while a group rebalances nobody knows which members own
+            # Tables show the end of the time, and while a group rebalances it is not known which members own
             # nothing.
             nonlocal window
             window = Window(begin, time.time() - SCRAPED_WITHIN)

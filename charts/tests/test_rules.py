@@ -189,7 +189,7 @@ def test_names_of_recording_rules_say_level_metric_and_operation(rules: list[Rul
 
 
 def test_every_value_of_an_alert_is_in_its_rule(helm: Any, tmp_path: Path) -> None:
-    """A threshold that nobody reads would be a promise broken in silence."""
+    """A threshold that no rule reads would have no effect, silently."""
     changed = {
         name: {
             key: value for number, key in enumerate(rule) if (value := other(rule[key], number)) is not None

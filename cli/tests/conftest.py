@@ -98,7 +98,7 @@ class RunningDemo:
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Return whether a process has not ended. (What nobody reaps remains as a zombie.)"""
+    """Return whether a process has not ended. (Without a parent that waits it remains as a zombie.)"""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

@@ -59,8 +59,8 @@ def test_the_demo_tells_its_story_and_the_books_balance(start_demo: StartDemo) -
     assert float(completed[1]) >= 2
 
     story = [line[10:] for line in demo.output.splitlines() if re.match(r" *\d+\.\d s  (?! )", line)]
-    told = [line for line in story if line.startswith(("member-", "✓"))]
-    assert [line.partition(":")[0].partition(" after")[0] for line in told] == [
+    lines = [line for line in story if line.startswith(("member-", "✓"))]
+    assert [line.partition(":")[0].partition(" after")[0] for line in lines] == [
         "member-1, member-2 and member-3 join",
         "✓ every partition has exactly one owner",
         "member-4 joins",

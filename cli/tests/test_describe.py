@@ -38,7 +38,7 @@ def test_a_group_at_work_has_no_oddities(type_: GroupType) -> None:
 
 
 def test_an_empty_group_has_no_members() -> None:
-    assert odd(group()) == ["The group has no members: nobody consumes."]
+    assert odd(group()) == ["The group has no members: nothing is consumed."]
 
 
 @pytest.mark.parametrize(

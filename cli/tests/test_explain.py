@@ -165,10 +165,10 @@ def test_every_partition_of_range_and_roundrobin_is_in_a_sentence(
     found = explained(study(made, dict(zip("abc", partitions, strict=True)), assignor))
 
     for each in found.members:
-        told = " ".join(each.sentences)
-        assert "leader saw other" not in told
+        explained_by = " ".join(each.sentences)
+        assert "leader saw other" not in explained_by
         for topic, numbers in each.member.assigned.items():
-            assert f"so it gets {of_topic(topic, numbers)}" in told
+            assert f"so it gets {of_topic(topic, numbers)}" in explained_by
 
 
 def test_a_move_of_range_names_what_changed() -> None:

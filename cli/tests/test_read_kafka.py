@@ -209,7 +209,10 @@ def test_a_group_is_described(kafka: LocalKafka, run: Run, group: str) -> None:
         assert [each["rack"] for each in found["members"]] == [
             settings.get("client.rack") for settings in MEMBERS[group]
         ]
-    odd = {"empty": "The group has no members: nobody consumes.", "flow": "No offset of orders-0, orders-1"}
+    odd = {
+        "empty": "The group has no members: nothing is consumed.",
+        "flow": "No offset of orders-0, orders-1",
+    }
     assert [each.startswith(odd.get(group, "nothing")) for each in found["findings"]] == [True] * (
         group in odd
     )
@@ -229,7 +232,7 @@ def test_a_description_fits_the_terminal(run: Run, width: int) -> None:
         assert row.split()[0] in {"one", "two", "i-a", "rdkafka"} or group == "flow"
         assert f"{topic} 0" in row
     empty = run("describe", "empty", COLUMNS=str(width)).stdout
-    assert empty.startswith("! The group has no members: nobody consumes.\n")
+    assert empty.startswith("! The group has no members: nothing is consumed.\n")
 
 
 def test_lag_in_messages_and_seconds_by_partition_with_its_member(run: Run) -> None:

@@ -195,10 +195,10 @@ def test_an_assignor_that_fails_leaves_the_others_their_results(file: str) -> No
     assert (other["error"], len(other["steps"])) == (None, 2)
 
 
-class Told(RangeAssignor):
+class Recording(RangeAssignor):
     """Assigns everything to the member that says so."""
 
-    name = "told"
+    name = "recording"
 
     def assign(self, group: Group) -> Any:
         chosen = next(each.id for each in group.members if each.user_data == b"me")
@@ -206,9 +206,9 @@ class Told(RangeAssignor):
 
 
 def test_a_custom_assignor_gets_the_user_data_of_its_group() -> None:
-    told = study([member("a"), member("b", user_data="bWU=")], assignor="told")
+    recorded = study([member("a"), member("b", user_data="bWU=")], assignor="recording")
 
-    found = simulation_of(f"{__name__}:Told", Told(), group=told)
+    found = simulation_of(f"{__name__}:Recording", Recording(), group=recorded)
 
     assert found.error == ""
     assert found.is_own

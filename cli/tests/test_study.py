@@ -259,13 +259,13 @@ def test_a_pattern_is_resolved_to_the_topics_that_match() -> None:
 )
 def test_eager_members_have_what_they_told_their_leader(assignor: Assignor) -> None:
     assignor.on_assignment(PartitionsByTopic({"orders": [2, 3]}), 4)
-    told = replace(live_member(), user_data=assignor.user_data(frozenset()))
-    eager = replace(group(told), assignor=assignor.name)
+    member = replace(live_member(), user_data=assignor.user_data(frozenset()))
+    eager = replace(group(member), assignor=assignor.name)
 
-    assert with_owned(eager, told).owned == {"orders": (2, 3)}
-    assert with_owned(eager, replace(told, user_data=b"?")).owned == {}
-    assert with_owned(replace(eager, assignor="range"), told) == told
-    claimed = replace(told, owned={"orders": (1,)})
+    assert with_owned(eager, member).owned == {"orders": (2, 3)}
+    assert with_owned(eager, replace(member, user_data=b"?")).owned == {}
+    assert with_owned(replace(eager, assignor="range"), member) == member
+    claimed = replace(member, owned={"orders": (1,)})
     assert with_owned(eager, claimed) == claimed
 
 

@@ -537,7 +537,7 @@ def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "said"),
     [
-        (group(state="Empty", committed={0: 5}), "! The group has no members: nobody consumes."),
+        (group(state="Empty", committed={0: 5}), "! The group has no members: nothing is consumed."),
         (group(state="Dead"), "billing  the group does not exist any more for 0 s"),
         (
             group(member("a"), state="PreparingRebalance"),

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
 
 class Committer:
-    """Notes for whom it has committed, and on which thread."""
+    """Records the consumers that it has committed for, and the threads."""
 
     def __init__(self) -> None:
         self.made: list[tuple[Any, str]] = []

@@ -283,16 +283,16 @@ def test_a_transaction_of_an_earlier_generation_is_refused(scene: "Scene") -> No
 def test_the_transaction_of_a_zombie_is_fenced(scene: "Scene", *, knows: bool) -> None:
     """Also once it knows: without a member id the coordinator accepts offsets from any owner."""
     topic = scene.topic()
-    zombie, heir = scene.consumer(enable_auto_commit=False), scene.consumer(enable_auto_commit=False)
+    zombie, successor = scene.consumer(enable_auto_commit=False), scene.consumer(enable_auto_commit=False)
     zombie.subscribe([topic])
     scene.own(zombie, 1)
     scene.expel(zombie)
-    heir.subscribe([topic])
-    scene.own(heir, 1)
+    successor.subscribe([topic])
+    scene.own(successor, 1)
     if knows:
         scene.poll_until(
             lambda: not scene.member_of(zombie)._membership.identity.valid,
-            heir,
+            successor,
             what="the zombie's heartbeat",
         )
 

@@ -28,9 +28,9 @@ def test_the_last_assignment_is_in_the_subscription_or_in_the_user_data(*, coope
     ((name, metadata),) = encode(("orders",), ORDERS if cooperative else {}, 4)
 
     sent = decode_subscription(metadata)
-    told = decode_previous_assignment(sent.user_data, name)
+    decoded = decode_previous_assignment(sent.user_data, name)
     assert sent.owned == (ORDERS if cooperative else {})
-    assert told == ({} if cooperative else ORDERS)
+    assert decoded == ({} if cooperative else ORDERS)
 
 
 def test_an_assignor_may_be_frozen() -> None:

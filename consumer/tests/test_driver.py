@@ -164,12 +164,12 @@ def test_rates_are_not_averaged_with_the_first_processing_times(rig: Rig) -> Non
     assert leader._weigh(assignor, [Member("c-1", ["t"])], topics, 1) == {"t": Topic(2, weights=[2, 2])}
 
     assignor.on_assignment(PartitionsByTopic({"t": [0, 1]}), 1)
-    told = []
+    members = []
     for seconds in ({0: 0.25, 1: 0.5}, {0: 4.0, 1: 0.5}):
         assignor.processing_times = {"t": seconds}
-        told.append([Member("c-1", ["t"], user_data=assignor.user_data(frozenset({"t"})))])
-    assert leader._weigh(assignor, told[0], topics, 3) == {"t": Topic(2, weights=[0.5, 1])}
-    weights = leader._weigh(assignor, told[1], topics, 5)["t"].weights
+        members.append([Member("c-1", ["t"], user_data=assignor.user_data(frozenset({"t"})))])
+    assert leader._weigh(assignor, members[0], topics, 3) == {"t": Topic(2, weights=[0.5, 1])}
+    weights = leader._weigh(assignor, members[1], topics, 5)["t"].weights
     assert weights == pytest.approx([0.5, 1], rel=0.1), "later times are averaged"
 
 

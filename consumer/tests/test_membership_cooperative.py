@@ -496,7 +496,7 @@ def test_an_unsubscription_in_a_round_leaves_nothing_behind_for_the_next_subscri
 
 
 def test_a_member_whose_application_is_gone_leaves_in_the_middle_of_a_join(owner: "Player") -> None:
-    """Nobody is left to commit."""
+    """No member is left to commit."""
     rebalance(owner)
     owner.feed(owner.member.abandon)
 

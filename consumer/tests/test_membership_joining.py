@@ -32,7 +32,7 @@ TO_THE_USER = [
     pytest.param(35, id="unsupported version"),
     pytest.param(81, id="group max size reached"),
     pytest.param(-1, id="unknown server error"),
-    pytest.param(999, id="a code that nobody knows"),
+    pytest.param(999, id="an unknown code"),
 ]
 
 

@@ -60,7 +60,7 @@ def expect(stable: "Player", after: After) -> None:
         pytest.param(16, "elsewhere", id="it is not the coordinator"),
         pytest.param(14, "again", id="the coordinator is loading"),
         pytest.param(-1, "again", id="unknown server error"),
-        pytest.param(999, "again", id="a code that nobody knows"),
+        pytest.param(999, "again", id="an unknown code"),
         pytest.param(30, "again", id="group authorization failed"),
     ],
 )
@@ -445,7 +445,7 @@ def test_one_that_unsubscribed_and_does_not_poll_keeps_no_partitions(stable: "Pl
         pytest.param(28, "nothing", id="invalid commit offset size"),
         pytest.param(29, "nothing", id="topic authorization failed"),
         pytest.param(30, "nothing", id="group authorization failed"),
-        pytest.param(999, "nothing", id="a code that nobody knows"),
+        pytest.param(999, "nothing", id="an unknown code"),
         pytest.param(15, "elsewhere", id="the coordinator is not available"),
         pytest.param(16, "elsewhere", id="it is not the coordinator"),
         pytest.param(7, "elsewhere", id="the request timed out"),

@@ -98,7 +98,7 @@ def test_a_topic_that_was_deleted_is_given_up(leader: "Player") -> None:
 
 
 def test_a_rebalance_that_a_change_calls_for_comes_even_if_the_change_is_undone(leader: "Player") -> None:
-    """KAFKA-9815: the join failed, the metadata changed back, and nobody joined again."""
+    """KAFKA-9815: the join failed, the metadata changed back, and no member joined again."""
     alive(leader, 1.0)
     leader.answer_look({"t": 3})
     leader.answer_join(14)
@@ -146,7 +146,7 @@ def test_a_look_that_failed_is_repeated_and_harmless(leader: "Player") -> None:
 def test_a_leader_that_returns_watches_the_topics_though_it_made_no_plan(
     new_player: Callable[..., "Player"],
 ) -> None:
-    """KIP-814: below JoinGroup 9, nobody would."""
+    """KIP-814: below JoinGroup 9, no member would."""
     player = new_player(static=True)
     player.subscribe("t")
     player.find()

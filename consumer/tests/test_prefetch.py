@@ -409,9 +409,9 @@ def test_a_commit_within_a_batch_is_of_the_returned_messages(scene: "Scene") -> 
     assert committed is not None
     assert [p.offset for p in committed] == [100]
     consumer.close()
-    heir = scene.consumer()
-    heir.subscribe([topic])
-    assert scene.take(heir, 1) == [100]
+    successor = scene.consumer()
+    successor.subscribe([topic])
+    assert scene.take(successor, 1) == [100]
 
 
 def test_first_offsets_include_paused_partitions() -> None:

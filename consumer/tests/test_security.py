@@ -299,7 +299,7 @@ def test_what_librdkafka_asks_for_serves_the_membership_too() -> None:
 def test_the_recipe_for_amazons_msk_gives_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("aws_msk_iam_sasl_signer")
     for name, value in {"ACCESS_KEY_ID": "AKIAEXAMPLE", "SECRET_ACCESS_KEY": SECRET}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)  # it signs by itself, and asks nobody
+        monkeypatch.setenv(f"AWS_{name}", value)  # it signs without a request
     document = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
     recipe = document.split("<!-- msk -->\n```py\n")[1].split("```\n<!-- end of msk -->")[0]
     given: dict[str, Any] = {}

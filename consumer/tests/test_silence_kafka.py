@@ -114,10 +114,10 @@ def test_a_stopped_process_receives_no_message_that_another_consumes(scene: "Sce
             assert stopped.stdout is not None
             assert stopped.stdout.readline() == "consuming\n"
             stopped.send_signal(signal.SIGSTOP)
-            heir = scene.consumer(session_timeout_ms=6000)
-            heir.subscribe([topic])
-            scene.own(heir, 1)
-            scene.take(heir, 1)
+            successor = scene.consumer(session_timeout_ms=6000)
+            successor.subscribe([topic])
+            scene.own(successor, 1)
+            scene.take(successor, 1)
             stopped.send_signal(signal.SIGCONT)
             output, _ = stopped.communicate(timeout=PATIENCE)
         finally:

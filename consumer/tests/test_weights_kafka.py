@@ -250,7 +250,7 @@ def test_a_function_weighs_for_a_real_group(scene: "Scene") -> None:
 def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
     scene: "Scene", caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody joins or leaves: the leader notices by itself, and a moved partition goes on where it was."""
+    """No member joins or leaves: the leader checks the load, and a moved partition goes on where it was."""
     caplog.set_level(logging.INFO, logger="groupwright.consumer")
     topic = scene.topic(partitions=4)
     source = Switched(1, 1, 1, 1)
@@ -286,8 +286,8 @@ def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
         what="each member to own one of the heavy partitions",
     )
     # The weights are averaged with the former ones.
-    told = r"load check: busiest member at 1\.[1-9]\d of average, 2 of 4 partitions move, expected 1\.00"
-    assert re.search(told, caplog.text)
+    reported = r"load check: busiest member at 1\.[1-9]\d of average, 2 of 4 partitions move, expected 1\.00"
+    assert re.search(reported, caplog.text)
     came += scene.poll_until(lambda: sum(len(numbers(each)) for each in consumers) == 4, *consumers)
     settled, checks = generation(), source.asked + 3
     came += scene.poll_until(lambda: source.asked >= checks, *consumers, what="three checks")
@@ -356,7 +356,7 @@ def test_an_eager_group_keeps_its_assignment_within_the_tolerance(scene: "Scene"
 
 
 class FailsChecks(LoadAwareAssignor):
-    """Raises an exception once it is told to."""
+    """Raises an exception once that is enabled."""
 
     broken = False
 
@@ -369,11 +369,11 @@ class FailsChecks(LoadAwareAssignor):
 def test_a_check_that_fails_is_reported_and_does_not_end_the_checks(
     scene: "Scene", caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[LoadCheckResult] = []
+    reported: list[LoadCheckResult] = []
 
     class Listener(RebalanceListener):
         def load_checked(self, result: LoadCheckResult) -> None:
-            told.append(result)
+            reported.append(result)
 
     strategy = FailsChecks(weights=Switched(1, 1))
     consumer = scene.consumer(partition_assignment_strategy=strategy, load_check_interval_ms=100)
@@ -382,13 +382,15 @@ def test_a_check_that_fails_is_reported_and_does_not_end_the_checks(
     scene.own(consumer, 2)
 
     strategy.broken = True
-    scene.poll_until(lambda: told[-1:] != [] and told[-1].outcome is LoadCheckOutcome.FAILED, consumer)
-    assert (told[-1].peak, told[-1].moves, told[-1].generation) == (None, None, 1)
+    scene.poll_until(
+        lambda: reported[-1:] != [] and reported[-1].outcome is LoadCheckOutcome.FAILED, consumer
+    )
+    assert (reported[-1].peak, reported[-1].moves, reported[-1].generation) == (None, None, 1)
     assert "the assignor has no disk" in caplog.text
     strategy.broken = False
-    scene.poll_until(lambda: told[-1].outcome is LoadCheckOutcome.UNCHANGED, consumer)
-    assert (told[-1].peak, told[-1].bound, told[-1].expected, told[-1].moves) == (1, 1, 1, 0)
-    assert (told[-1].group, told[-1].client_id, told[-1].partitions) == (scene.group, "c-0", 2)
+    scene.poll_until(lambda: reported[-1].outcome is LoadCheckOutcome.UNCHANGED, consumer)
+    assert (reported[-1].peak, reported[-1].bound, reported[-1].expected, reported[-1].moves) == (1, 1, 1, 0)
+    assert (reported[-1].group, reported[-1].client_id, reported[-1].partitions) == (scene.group, "c-0", 2)
 
 
 def test_commits_and_messages_go_on_while_load_checks_move_partitions(scene: "Scene") -> None:

@@ -1,4 +1,4 @@
-"""Rebalances under KIP-848, told from librdkafka's callbacks."""
+"""Rebalances under KIP-848, derived from librdkafka's callbacks."""
 
 from groupwright.core import Kind, Outcome, Phase, Rebalance
 from groupwright.core.rebalance_tracker import CONSUMER_SETTLE as SETTLE
@@ -32,9 +32,9 @@ def test_the_first_begins_with_subscribe_and_ends_when_it_has_settled() -> None:
     rebalances.assigned([("t", 1), ("t", 0)], at(2.0))
     assert rebalances.settle(2.0 + SETTLE) == []
 
-    told = only(rebalances.settle(2.5 + SETTLE))
+    reported = only(rebalances.settle(2.5 + SETTLE))
 
-    assert told == Rebalance(
+    assert reported == Rebalance(
         group="g",
         client_id="c",
         member_id="m-1",
@@ -57,21 +57,21 @@ def test_a_revocation_begins_one_and_assignments_that_follow_belong_to_it() -> N
     rebalances.assigned([], at(21.0, epoch=2))
     rebalances.assigned([("t", 2)], at(23.0, epoch=2))
 
-    told = only(rebalances.settle(23.5 + SETTLE))
+    reported = only(rebalances.settle(23.5 + SETTLE))
 
-    assert (told.duration, told.generation) == (3.5, 2)
-    assert (told.partitions_before, told.partitions) == ({"t": (0, 1)}, {"t": (0, 2)})
-    assert told.phases[Phase.REVOKE] == 0.5
+    assert (reported.duration, reported.generation) == (3.5, 2)
+    assert (reported.partitions_before, reported.partitions) == ({"t": (0, 1)}, {"t": (0, 2)})
+    assert reported.phases[Phase.REVOKE] == 0.5
 
 
 def test_what_is_gained_without_a_revocation_has_no_beginning_that_could_be_seen() -> None:
     rebalances = joined()
     rebalances.assigned([("t", 2)], at(20.0, epoch=2))
 
-    told = only(rebalances.settle(20.5 + SETTLE))
+    reported = only(rebalances.settle(20.5 + SETTLE))
 
-    assert (told.duration, told.outcome) == (None, Outcome.COMPLETED)
-    assert told.partitions_before == {"t": (0, 1)}
+    assert (reported.duration, reported.outcome) == (None, Outcome.COMPLETED)
+    assert reported.partitions_before == {"t": (0, 1)}
 
 
 def test_a_late_assignment_of_an_epoch_that_was_told_is_no_rebalance_of_its_own() -> None:
@@ -87,17 +87,17 @@ def test_a_late_assignment_of_an_epoch_that_was_told_is_no_rebalance_of_its_own(
 def test_each_epoch_of_a_storm_is_a_rebalance_of_its_own() -> None:
     """Another member joins and leaves ten times, faster than a rebalance settles."""
     rebalances = joined()
-    told: list[Rebalance] = []
+    reported: list[Rebalance] = []
     for number in range(10):
         now, epoch = 20.0 + 2 * number, 1 + 2 * number
-        told += rebalances.revoked([("t", 1)], at(now, epoch=epoch), lost=False)
-        told += rebalances.assigned([], at(now + 0.5, epoch=epoch))
-        told += rebalances.assigned([("t", 1)], at(now + 1.0, epoch=epoch + 2))
-    told += rebalances.settle(60.0)
+        reported += rebalances.revoked([("t", 1)], at(now, epoch=epoch), lost=False)
+        reported += rebalances.assigned([], at(now + 0.5, epoch=epoch))
+        reported += rebalances.assigned([("t", 1)], at(now + 1.0, epoch=epoch + 2))
+    reported += rebalances.settle(60.0)
 
-    assert [each.outcome for each in told] == [Outcome.COMPLETED] * 20
-    assert [each.duration for each in told] == [1.0, None] * 10
-    assert [each.partitions for each in told] == [{"t": (0,)}, {"t": (0, 1)}] * 10
+    assert [each.outcome for each in reported] == [Outcome.COMPLETED] * 20
+    assert [each.duration for each in reported] == [1.0, None] * 10
+    assert [each.partitions for each in reported] == [{"t": (0,)}, {"t": (0, 1)}] * 10
 
 
 def test_a_member_that_gains_in_the_epoch_for_which_it_revoked_rebalances_once() -> None:
@@ -143,10 +143,10 @@ def test_a_refusal_fails_the_rebalance_under_way_and_another_begins() -> None:
     rebalances = new()
     rebalances.subscribed(["t"], 0.0)
 
-    told = only(rebalances.failed("UNRELEASED_INSTANCE_ID: in use", 3.0, 1003.0))
+    reported = only(rebalances.failed("UNRELEASED_INSTANCE_ID: in use", 3.0, 1003.0))
 
-    assert (told.outcome, told.protocol, told.duration) == (Outcome.FAILED, None, 3.0)
-    assert told.error == "UNRELEASED_INSTANCE_ID: in use"
+    assert (reported.outcome, reported.protocol, reported.duration) == (Outcome.FAILED, None, 3.0)
+    assert reported.error == "UNRELEASED_INSTANCE_ID: in use"
     rebalances.assigned([("t", 0)], at(5.0))
     assert only(rebalances.settle(20.0)).duration == 2.5
 

@@ -284,7 +284,7 @@ class Unwilling(Assignor):
 
 
 class Recorder(RebalanceListener):
-    """Keeps what a member tells of load checks and rebalances."""
+    """Keeps a member's load checks and rebalances."""
 
     def __init__(self) -> None:
         self.checks: list[LoadCheckResult] = []
@@ -329,7 +329,7 @@ def test_metrics_listeners_and_the_log_tell_the_same_of_load_checks(
         return Counter(check.outcome for check in recorder.checks)
 
     def assert_the_metrics_say_what_the_log_says() -> None:
-        """The log may be ahead by checks that no poll has told of yet."""
+        """The log may be ahead by checks that no poll has reported yet."""
         sentences = re.findall(r"\[first in .+?\] load check: (.+)", caplog.text)[: len(recorder.checks)]
         assert sentences == list(map(sentence, recorder.checks))
         for outcome, count in outcomes().items():

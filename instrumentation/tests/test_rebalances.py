@@ -138,7 +138,7 @@ def test_partitions_are_counted_by_topic_and_by_what_became_of_them(
 def test_what_is_owned_follows_each_event_and_is_0_after_the_last_partition_has_gone(
     listener: Instrumentation, value: Value, new_rebalance: NewRebalance
 ) -> None:
-    """An alert on "nobody owns this topic" needs a 0 to see, not a series that has vanished."""
+    """An alert on "this topic is unassigned" needs a 0 to see, not a series that has vanished."""
 
     def owned() -> list[float | None]:
         return [value("groupwright_partitions_owned", topic=topic) for topic in ("orders", "refunds")]
@@ -205,7 +205,7 @@ def test_the_poll_age_is_taken_when_scraped(
 
     assert value("groupwright_last_poll_age_seconds") == 0.25
     assert value("groupwright_last_poll_age_seconds") == 61.0
-    assert value("groupwright_last_poll_age_seconds") is None  # it was closed: nobody is late
+    assert value("groupwright_last_poll_age_seconds") is None  # it was closed: no poll is due
 
 
 def test_a_rebalance_of_librdkafkas_that_is_reported_late_does_not_change_what_is_owned(

@@ -180,7 +180,7 @@ def test_remove_takes_out_all_series_of_its_consumer_and_none_of_others(
 def test_after_remove_the_consumer_is_heard_no_more(
     registry: CollectorRegistry, series: Series, new_consumer: NewConsumer, new_rebalance: NewRebalance
 ) -> None:
-    """It still tells the listener; a rebalance then must not bring its series back."""
+    """It still calls the listener; a rebalance then must not bring its series back."""
     consumer = new_consumer()
     handle = instrument(consumer, registry=registry)
     handle.remove()

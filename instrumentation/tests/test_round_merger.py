@@ -1,4 +1,4 @@
-"""The two rounds of a cooperative rebalance, of which Groupwright's consumer tells one by one."""
+"""The two rounds of a cooperative rebalance, which Groupwright's consumer reports one by one."""
 
 import math
 import queue
@@ -53,12 +53,12 @@ def test_a_second_round_belongs_to_the_rebalance_of_the_first(first: Rebalance, 
     merger = RoundMerger(6.0)
     assert merger.add(first, now=50.0) == []
 
-    (told,) = merger.add(second, now=51.0)
+    (reported,) = merger.add(second, now=51.0)
 
-    assert (told.reason, told.generation, told.duration) == ("the consumer subscribed", 8, 1.5)
-    assert told.phases == pytest.approx({"join": 0.4, "sync": 0.15, "assign": 0.2})
-    assert (told.partitions_before, told.partitions) == ({}, {"orders": [0, 1]})
-    assert told.leadership == Leadership(members=2, moved=2, min_moves=2, imbalance=0)
+    assert (reported.reason, reported.generation, reported.duration) == ("the consumer subscribed", 8, 1.5)
+    assert reported.phases == pytest.approx({"join": 0.4, "sync": 0.15, "assign": 0.2})
+    assert (reported.partitions_before, reported.partitions) == ({}, {"orders": [0, 1]})
+    assert reported.leadership == Leadership(members=2, moved=2, min_moves=2, imbalance=0)
     assert merger.settles_at == math.inf
 
 
@@ -72,9 +72,9 @@ def test_the_loads_are_those_after_the_second_round_and_the_moves_those_of_both(
     merger = RoundMerger(6.0)
     merger.add(replace(first, leadership=moving), now=50.0)
 
-    (told,) = merger.add(replace(second, leadership=assigning), now=51.0)
+    (reported,) = merger.add(replace(second, leadership=assigning), now=51.0)
 
-    assert told.leadership == replace(
+    assert reported.leadership == replace(
         assigning, moved=2, min_moves=2, load=replace(group_load, moved_load=10)
     )
 
@@ -85,9 +85,9 @@ def test_a_leaders_second_round_belongs_to_it_though_it_knows_more_than_that_the
     merger = RoundMerger(6.0)
     merger.add(first, now=50.0)
 
-    (told,) = merger.add(replace(second, reason="a member joined"), now=51.0)
+    (reported,) = merger.add(replace(second, reason="a member joined"), now=51.0)
 
-    assert (told.reason, told.generation) == ("the consumer subscribed", 8)
+    assert (reported.reason, reported.generation) == ("the consumer subscribed", 8)
 
 
 def test_a_round_that_no_other_follows_counts_when_it_has_settled(first: Rebalance) -> None:
@@ -95,7 +95,7 @@ def test_a_round_that_no_other_follows_counts_when_it_has_settled(first: Rebalan
     merger.add(first, now=50.0)
 
     assert merger.settle(now=55.9) == []
-    assert [told.generation for told in merger.settle(now=56.0)] == [7]
+    assert [reported.generation for reported in merger.settle(now=56.0)] == [7]
     assert merger.settle(now=99.0) == []
 
 
@@ -104,19 +104,19 @@ def test_what_comes_later_or_for_another_reason_is_a_rebalance_of_its_own(
 ) -> None:
     merger = RoundMerger(6.0)
     merger.add(first, now=50.0)
-    assert [told.generation for told in merger.add(second, now=57.0)] == [7]
+    assert [reported.generation for reported in merger.add(second, now=57.0)] == [7]
     changed = new_rebalance(
         kind=Kind.COOPERATIVE, generation=9, reason="the subscription changed", trigger=Trigger.MEMBER
     )
 
-    assert [told.generation for told in merger.add(changed, now=58.0)] == [8, 9]
+    assert [reported.generation for reported in merger.add(changed, now=58.0)] == [8, 9]
 
 
 @pytest.mark.parametrize(
     "fields",
     [
         {"kind": Kind.EAGER},
-        {"kind": Kind.COOPERATIVE},  # it gave something up, so it has told of both rounds
+        {"kind": Kind.COOPERATIVE},  # it revoked something, so it has reported both rounds
         {"kind": Kind.COOPERATIVE, "outcome": Outcome.FAILED, "phases": {}},
         {"kind": Kind.COOPERATIVE, "outcome": Outcome.LOST, "phases": {}},
     ],
@@ -130,16 +130,16 @@ def test_what_can_have_no_other_round_is_told_at_once(
 def test_what_is_owned_shows_at_once_and_the_event_comes_without_a_scrape(
     registry: CollectorRegistry, new_consumer: Callable[..., Any], second: Rebalance
 ) -> None:
-    """Also after partitions went meanwhile: a rebalance that is told late must not bring them back."""
-    told: queue.SimpleQueue[RebalanceEvent] = queue.SimpleQueue()
+    """Also after partitions went meanwhile: a rebalance that is reported late must not bring them back."""
+    reported: queue.SimpleQueue[RebalanceEvent] = queue.SimpleQueue()
     consumer = new_consumer()
     consumer.settings = {"heartbeat.interval.ms": 50}
-    with to_callback(told.put) as sink:
+    with to_callback(reported.put) as sink:
         listener = instrument(consumer, registry, events=[sink], advise=False)
         listener.rebalanced(second)
         assert (listener.state.owned_by_topic(), listener.state.ended_at) == ({"orders": 2}, None)
         listener.partitions_lost({"orders": [0]}, 0.0)
-        assert told.get(timeout=PATIENCE).generation == 8
+        assert reported.get(timeout=PATIENCE).generation == 8
 
     assert listener.state.owned == {("orders", 1)}
     assert listener.state.ended_at == 1001.0

@@ -48,17 +48,17 @@ def outcomes(value: Value, sink: str) -> dict[str, float | None]:
 
 
 def test_an_event_says_what_happened(event: RebalanceEvent) -> None:
-    told = event.to_dict()
+    reported = event.to_dict()
 
-    assert len(told.pop("id")) == 36
-    assert told == {
+    assert len(reported.pop("id")) == 36
+    assert reported == {
         "version": 1,
         "group": "billing",
         "client_id": "c-1",
         "member_id": "c-1-5d0c",
         "generation": 7,
         "protocol": "range",
-        "kind": told["kind"],
+        "kind": reported["kind"],
         "outcome": "completed",
         "trigger": "the group is rebalancing",
         "started_at": "2023-11-14T22:13:20.200000Z",
@@ -77,9 +77,9 @@ def test_the_event_of_a_leader_by_weight_has_the_loads_of_the_members(
 ) -> None:
     leadership = Leadership(members=2, moved=1, min_moves=0, imbalance=1, load=group_load)
 
-    told = json.loads(make_event("billing", "c-1", new_rebalance(leadership=leadership)).to_json())
+    reported = json.loads(make_event("billing", "c-1", new_rebalance(leadership=leadership)).to_json())
 
-    assert told["leader"] == {
+    assert reported["leader"] == {
         "members": 2,
         "moved": 1,
         "min_moves": 0,
@@ -130,9 +130,9 @@ def test_each_rebalance_goes_to_each_sink_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "groupwright.rebalances")
-    told: list[RebalanceEvent] = []
+    reported: list[RebalanceEvent] = []
     path = tmp_path / "rebalances.jsonl"
-    sinks = [to_callback(told.append), to_file(path), to_logging()]
+    sinks = [to_callback(reported.append), to_file(path), to_logging()]
     listener = instrument(new_consumer(), registry, events=sinks)
     assert outcomes(value, "file") == {"sent": 0, "dropped": 0, "failed": 0}
     listener.rebalanced(new_rebalance(partitions={"orders": [0, 1]}))
@@ -141,7 +141,7 @@ def test_each_rebalance_goes_to_each_sink_once(
         sink.close()
 
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert [event.to_dict() for event in told] == lines
+    assert [event.to_dict() for event in reported] == lines
     assert [json.loads(record.getMessage()) for record in caplog.records] == lines
     assert lines[1]["partitions_before"] == {"orders": [0, 1]}
     assert lines[1]["partitions_after"] == {"orders": [0]}
@@ -157,8 +157,8 @@ def test_load_checks_go_to_sinks_of_their_own(
     new_load_check: NewLoadCheck,
     tmp_path: Path,
 ) -> None:
-    told: list[LoadCheckEvent] = []
-    rebalances, checks = to_file(tmp_path / "rebalances.jsonl"), to_callback(told.append, "checks")
+    reported: list[LoadCheckEvent] = []
+    rebalances, checks = to_file(tmp_path / "rebalances.jsonl"), to_callback(reported.append, "checks")
     listener = instrument(new_consumer(), registry, events=[rebalances], load_checks=[checks])
     assert outcomes(value, "checks") == {"sent": 0, "dropped": 0, "failed": 0}
     listener.rebalanced(new_rebalance())
@@ -166,7 +166,7 @@ def test_load_checks_go_to_sinks_of_their_own(
     for sink in (rebalances, checks):
         sink.close()
 
-    (event,) = (json.loads(each.to_json()) for each in told)
+    (event,) = (json.loads(each.to_json()) for each in reported)
     assert len(event.pop("id")) == 36
     assert event == {
         "version": 1,

@@ -54,7 +54,7 @@ def test_a_static_member_joins_at_once_and_its_place_is_taken_over_by_name(
     assert successor.joined() == OK
 
     assert successor.id != member.id
-    assert successor.generation == member.generation  # nobody has to rebalance
+    assert successor.generation == member.generation  # no rebalance is needed
     assert member.heartbeat() == "FENCED_INSTANCE_ID"
     assert successor.heartbeat() == OK
 
@@ -110,7 +110,9 @@ def test_joining_again_with_the_same_subscription_is_no_rebalance_unless_the_lea
     assert follower.join() == OK
     assert follower.generation == 2
     leader.send_join()
-    wait_until(lambda: follower.heartbeat() == "REBALANCE_IN_PROGRESS", "the rebalance to be told")
+    wait_until(
+        lambda: follower.heartbeat() == "REBALANCE_IN_PROGRESS", "the heartbeat to report the rebalance"
+    )
 
     follower.send_join()
     assert [leader.joined(), follower.joined()] == [OK, OK]
@@ -163,7 +165,7 @@ def test_a_member_that_leaves_is_gone_at_once_and_one_that_is_silent_when_its_se
     assert leaves.heartbeat() == "UNKNOWN_MEMBER_ID"
 
     stays.send_join()
-    assert stays.joined() == OK  # once the one that is silent has been given up
+    assert stays.joined() == OK  # once the silent member was removed
     assert time.monotonic() - since >= SESSION_MS / 1000
     assert stays.members == [stays.id]
     assert silent.heartbeat() == "UNKNOWN_MEMBER_ID"
@@ -179,7 +181,7 @@ def test_a_member_that_beats_but_does_not_join_is_given_up_when_the_rebalance_ha
     joins.id, former = "", joins.id  # comes back as another
     joins.be_given_id()
     joins.send_join()
-    wait_until(lambda: beats.heartbeat() == "REBALANCE_IN_PROGRESS", "the rebalance to be told")
+    wait_until(lambda: beats.heartbeat() == "REBALANCE_IN_PROGRESS", "the heartbeat to report the rebalance")
 
     assert joins.joined() == OK
     assert joins.members == [joins.id]

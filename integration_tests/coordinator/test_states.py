@@ -76,7 +76,7 @@ def test_a_heartbeat_says_that_the_group_rebalances_only_until_all_have_joined(
 
     second.be_given_id()
     second.send_join()
-    wait_until(lambda: first.heartbeat() == "REBALANCE_IN_PROGRESS", "the rebalance to be told")
+    wait_until(lambda: first.heartbeat() == "REBALANCE_IN_PROGRESS", "the heartbeat to report the rebalance")
     assert first.heartbeat() == "REBALANCE_IN_PROGRESS"
 
     first.send_join()
@@ -101,7 +101,7 @@ def test_a_commit_is_taken_while_the_group_prepares_and_refused_while_it_complet
 
     second.be_given_id()
     second.send_join()
-    wait_until(lambda: first.heartbeat() == "REBALANCE_IN_PROGRESS", "the rebalance to be told")
+    wait_until(lambda: first.heartbeat() == "REBALANCE_IN_PROGRESS", "the heartbeat to report the rebalance")
     assert first.commit(topic, 2) == OK
 
     first.send_join()

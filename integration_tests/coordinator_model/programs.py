@@ -270,7 +270,7 @@ class _Generator:
         return steps
 
     def _round(self) -> list[Step]:
-        """Let all members join and sync, as in a rebalance without trouble; in any order."""
+        """Let all members join and sync, as in a rebalance without a fault; in any order."""
         everyone = list(range(len(self._actors)))
         self._chance.shuffle(everyone)
         joins: list[Step] = [Join(actor) for actor in everyone]

@@ -80,15 +80,15 @@ def test_a_zombie_that_was_expelled_is_refused_and_nothing_of_it_is_seen(
     producer = make_producer()
     producer.produce(target, b"of a zombie")
 
-    heir = join("heir", [source])
-    wait_until(lambda: len(heir.consumed) == 5, "the other member to take over")
+    successor = join("successor", [source])
+    wait_until(lambda: len(successor.consumed) == 5, "the other member to take over")
     refused = refused_offsets(producer, zombie)
 
     assert refused.code() == KafkaError.UNKNOWN_MEMBER_ID
     assert refused.txn_requires_abort()
     producer.abort_transaction()
-    heir.close()
-    assert committed(zombie, source) == 5  # the heir's
+    successor.close()
+    assert committed(zombie, source) == 5  # the successor's
     assert visible(kafka, target) == []
 
 
@@ -185,9 +185,9 @@ def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_
     assert committed(worker, source) == OFFSET_INVALID
     assert visible(kafka, target) == []
     worker.close()
-    heir = make_consumer()
-    heir.subscribe([source])
-    assert [message.offset() for message in take(heir, 3)] == [0, 1, 2]
+    successor = make_consumer()
+    successor.subscribe([source])
+    assert [message.offset() for message in take(successor, 3)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("end", "expected"), [("commit", [3, 4]), ("abort", [0, 1, 2, 3, 4])])
@@ -210,15 +210,15 @@ def test_an_heir_waits_until_the_transaction_of_the_dead_has_ended(
     producer.send_offsets_to_transaction([TopicPartition(source, 0, 3)], dead.consumer_group_metadata())
     dead.close()
 
-    heir = join("heir", [source])
-    stays_so(lambda: heir.consumed == [], SECONDS_OF_DOUBT, "the heir's waiting")
+    successor = join("successor", [source])
+    stays_so(lambda: successor.consumed == [], SECONDS_OF_DOUBT, "the successor waits")
     if end == "commit":
         producer.commit_transaction()
     else:
         producer.abort_transaction()
 
-    wait_until(lambda: len(heir.consumed) == len(expected), "the heir to go on")
-    assert [offset for _, _, offset in heir.consumed] == expected
+    wait_until(lambda: len(successor.consumed) == len(expected), "the successor to go on")
+    assert [offset for _, _, offset in successor.consumed] == expected
 
 
 def refused_offsets(

@@ -62,7 +62,7 @@ def test_every_record_is_counted_once_whatever_happens_to_the_workers(
         catch_up("after the crash of one after the other")
 
         tally.read_next()
-        workers.crash(*WORKERS)  # of whom one has this moment committed
+        workers.crash(*WORKERS)  # of which one has just committed
         catch_up("after the crash of all")
 
         assert workers.stop("bob") == 0

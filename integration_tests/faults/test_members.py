@@ -111,7 +111,7 @@ class Unreliable(Assignor):
 
 
 def _raise(_group: Group) -> Plan:
-    raise ArithmeticError("divided by nobody")
+    raise ArithmeticError("divided by zero members")
 
 
 def _give_twice(group: Group) -> Plan:
@@ -128,10 +128,10 @@ def test_a_leader_whose_assignor_fails_is_told_why_and_its_group_is_assigned_at_
     leader = loaded.join("leader", partition_assignment_strategy=assignor)
     loaded.wait_until_settled()
 
-    for fault, words in ((_raise, "divided by nobody"), (_give_twice, "partition 0")):
+    for fault, words in ((_raise, "divided by zero members"), (_give_twice, "partition 0")):
         assignor.faults.append(fault)
         loaded.join(f"after {fault.__name__}", partition_assignment_strategy="range")
-        wait_until(lambda: bool(leader.errors), "the leader to be told")
+        wait_until(lambda: bool(leader.errors), "the leader's error")
         error = leader.errors.pop()
         assert isinstance(error, AssignorFailedError)
         assert words in str(error)

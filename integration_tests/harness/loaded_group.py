@@ -9,11 +9,11 @@ from groupwright.testing.groups import ANY_END, End, LoadedGroup, Report, Thread
 from harness.patience import PATIENCE
 
 _IMPATIENT = {
-    # So that a node that is silent is soon given up, and another is asked.
+    # So that a request to a silent node times out soon, and another node is asked.
     "socket.timeout.ms": 3000,
     "socket.connection.setup.timeout.ms": 1500,
     "reconnect.backoff.max.ms": 500,
-    "log_level": 0,  # librdkafka tells of each connection that a fault breaks
+    "log_level": 0,  # librdkafka logs each connection that a fault breaks
 }
 _CONFIG = {
     "auto.commit.interval.ms": 200,

@@ -29,8 +29,8 @@ def main(*names: str) -> int:
 def noticed(copy: Copy, mutation: Mutation) -> bool:
     began = time.monotonic()
     found = copy.run_broken(mutation).failed
-    verdict = "noticed" if found else "MISSED "
-    say(f"{verdict}  {time.monotonic() - began:5.1f} s  {mutation.name} ({mutation.caught_by})")
+    outcome = "noticed" if found else "MISSED "
+    say(f"{outcome}  {time.monotonic() - began:5.1f} s  {mutation.name} ({mutation.caught_by})")
     return found
 
 

@@ -25,7 +25,7 @@ TRIES = 4
 """Runs of the original to learn what it may do, before ours is said to differ."""
 _GRACE = 30.0
 _QUICK = {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.min.heartbeat.interval.ms": 500}
-"""So that a KIP-848 member hears of a rebalance as soon as a classic one."""
+"""So that a KIP-848 member learns of a rebalance as soon as a classic one does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ ROWS: tuple[Row, ...] = (
         subject="`on_assign` whose call to assign was refused",
         original="nothing is assigned",
         ours="the partitions are assigned from their committed offsets, as without a callback",
-        reason="the group has given them to this member: nobody else would read them",
+        reason="the group has assigned them to this member: no other member would read them",
         scenarios=(
             "a_refused_call_in_on_assign_*",
             "on_assign_assigns_in_a_cooperative_group",
@@ -209,7 +209,7 @@ ROWS: tuple[Row, ...] = (
         subject="a topic's name that no broker takes, beside another topic",
         original="nothing is assigned or read",
         ours="the other topic is read",
-        reason="the error is told in both; one wrong name need not stop the others",
+        reason="both return the error; one wrong name need not stop the others",
         scenarios=("a_name_that_cannot_be_beside_a_topic",),
         pairs=(
             (
@@ -266,7 +266,7 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     Row(
-        name="deleted-told-once",
+        name="deleted-reported-once",
         subject="the error of a deleted topic",
         original="may come twice: of a fetch that was refused, and of the next metadata",
         ours="comes once",
@@ -313,7 +313,7 @@ ROWS: tuple[Row, ...] = (
         subject="`close` before a poll has brought the assignment",
         original="calls `on_assign`, and no `on_revoke`",
         ours="calls neither",
-        reason="an application that is told of partitions is told when it loses them",
+        reason="each on_assign has an on_revoke or on_lost",
         scenarios=("close_before_a_poll_has_brought_the_assignment",),
         pairs=((r"on_assign t1\[0\]", ""),),
     ),
@@ -338,7 +338,7 @@ ROWS: tuple[Row, ...] = (
         subject="a callback that raises in a `poll` that waits",
         original="loses the message that this poll would have returned",
         ours="the next poll returns that message",
-        reason="a message that nobody has seen must not count as consumed",
+        reason="a message that was never returned must not count as consumed",
         scenarios=("on_assign_raises_in_a_poll_that_waits_for_messages",),
         pairs=((r"messages t1\[0\] 1\.\.4", r"messages t1\[0\] 0\.\.4"),),
     ),
@@ -356,7 +356,7 @@ ROWS: tuple[Row, ...] = (
         subject="`AIOConsumer.poll` that is cancelled, by `asyncio.wait_for` for example",
         original="loses the message that its thread takes afterwards",
         ours="the next poll returns that message",
-        reason="a message that nobody has seen must not count as consumed",
+        reason="a message that was never returned must not count as consumed",
         scenarios=("aio_message_after_a_cancelled_poll",),
         pairs=((r"messages t1\[0\] 6\.\.7", r"messages t1\[0\] 5\.\.7"),),
     ),
@@ -365,7 +365,7 @@ ROWS: tuple[Row, ...] = (
         subject="a consumer that is dropped, or whose interpreter ends, without `close`",
         original="its member stays in the group until the session ends",
         ours="its member leaves the group",
-        reason="nobody reads the partitions of a member that no longer exists",
+        reason="no other member reads the partitions of a member that no longer exists",
         scenarios=("a_consumer_dropped_without_close", "an_interpreter_that_ends_*"),
         pairs=(("members: 1", "members: 0"),),
     ),
@@ -413,7 +413,7 @@ ROWS: tuple[Row, ...] = (
         subject="`close` with something to commit, while no broker answers",
         original="waits for the commit's answer, beyond `socket.timeout.ms` and the session",
         ours="ends within 10 s, as does another thread's commit; calls `on_lost` if the session has expired",
-        reason="a service that is told to stop has to, and others may own the partitions by then",
+        reason="a service must stop when it is ordered to, and others may own the partitions by then",
         scenarios=(
             "close_with_a_broker_that_is_silent",
             "close_with_a_broker_that_is_down",
@@ -475,7 +475,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         name="one polling thread",
         subject="two threads that poll",
-        original="take turns in an order that nobody knows",
+        original="take turns in no defined order",
         ours="the second one's call raises `ConcurrentAccessError` at once",
         reason="two polling threads commit each other's unprocessed messages; Java rejects the second too",
         scenarios=("two_threads_poll",),
@@ -530,7 +530,7 @@ ROWS: tuple[Row, ...] = (
         subject="a cooperative revocation of a partition that the application has unassigned itself",
         original="`poll` raises `_INVALID_ARG`; the member reads nothing more, and `close` may hang",
         ours="goes on: nothing is left to unassign",
-        reason="the member holds up nobody, and other partitions are still its own",
+        reason="the rebalance completes, and the member keeps its other partitions",
         scenarios=("a_cooperative_revocation_of_what_the_application_has_unassigned",),
         pairs=(
             (

@@ -112,8 +112,8 @@ def test_a_wrong_password_is_told_and_not_tried_over_and_over(
     assert error.code() == KafkaError._AUTHENTICATION
     assert "Authentication failed" in error.str()
     # librdkafka beneath tries by itself, ever more rarely; a loop would try hundreds of times.
-    told = attempts(kafka)
-    stays_so(lambda: attempts(kafka) - told <= 20, 2.0, "few attempts")
+    before = attempts(kafka)
+    stays_so(lambda: attempts(kafka) - before <= 20, 2.0, "few attempts")
 
 
 def attempts(kafka: KafkaContainers) -> int:
@@ -189,7 +189,7 @@ def test_no_log_of_clients_or_brokers_shows_a_secret(
 ) -> None:
     topic = new_kafka_topic()
     produce(topic, 1, 1)
-    told: list[str] = []
+    before: list[str] = []
     for name in (None, "groupwright", "kafka"):
         caplog.set_level(logging.DEBUG, name)
     for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
@@ -198,7 +198,7 @@ def test_no_log_of_clients_or_brokers_shows_a_secret(
         served.subscribe([topic])
         take(served, 1)
         served.close()
-        told.append(repr(refused(connect(config, sasl_password="wrong-password-of-alice"), topic)))  # noqa: S106 - it is wrong
+        before.append(repr(refused(connect(config, sasl_password="wrong-password-of-alice"), topic)))  # noqa: S106 - it is wrong
 
-    for text in (caplog.text, *told, kafka.log()):
+    for text in (caplog.text, *before, kafka.log()):
         assert "password-of-" not in text

@@ -8,13 +8,13 @@
 | None is delivered twice | at each message: it follows the last one, or the group's committed offset |
 | Commits never go backwards, or beyond what was delivered | at each commit that the coordinator accepts |
 | A commit is reported as it went | at each `on_commit` without an error: the coordinator has accepted it |
-| A commit of an unknown topic fails soon | when it has ended, without troubles before |
+| A commit of an unknown topic fails soon | when it has ended, without faults before |
 | What was asked to be committed ends before `close` returns | when it has returned |
-| What was consumed before a clean revocation is committed | at the next assignment, without troubles before |
+| What was consumed before a clean revocation is committed | at the next assignment, without faults before |
 | The end of a partition comes where the application is | at each PARTITION_EOF: the application is there |
 | Callbacks are paired | `on_revoke` and `on_lost` get what `on_assign` got; `close` leaves nothing |
 | The group comes to rest | in the end: Stable, every partition has one owner, all is consumed, no rebalance |
-| No storms | in the end: no more generations than the troubles can have caused |
+| No storms | in the end: no more generations than the faults can have caused |
 """
 
 from collections import defaultdict
@@ -35,9 +35,9 @@ _END = "the end of a partition comes where the application is"
 _HALF_OPEN = 60 * SECOND
 """Longest time for which a connection to a leader may stay half open after a cut."""
 _ELECTION = 10 * SECOND
-"""Time after a trouble of the cluster in which another coordinator has begun."""
-GENERATIONS_A_TROUBLE = 8
-"""Most generations that one trouble may cause: several members rejoin, some of them twice."""
+"""Time after a fault of the cluster in which another coordinator has begun."""
+GENERATIONS_A_FAULT = 8
+"""Most generations that one fault may cause: several members rejoin, some of them twice."""
 
 
 class Guarantees:
@@ -48,7 +48,7 @@ class Guarantees:
         self._scheduler = scheduler
         self._cluster = cluster
         self._recovery = recovery
-        """How long before a clean revocation ends a trouble may have cost the session, in microseconds."""
+        """How long before a clean revocation ends a fault may have cost the session, in microseconds."""
         self._partitions: dict[Key, Partition] = defaultdict(Partition)
         self._joined: dict[str, int] = {}
         """Last generation that each client has joined."""
@@ -66,7 +66,7 @@ class Guarantees:
         """The largest offset that was accepted, by client and partition."""
         self._asked: dict[str, int] = defaultdict(int)
         self._reported: dict[str, int] = defaultdict(int)
-        self._troubled_at: dict[str, int] = {}
+        self._fault_at: dict[str, int] = {}
         self._cut_at: dict[str, int] = {}
         self._generation_at = 0
         """When a member has joined a new generation."""
@@ -89,16 +89,16 @@ class Guarantees:
         if self.violation is not None:
             raise self.violation
 
-    # --- Troubles
+    # --- Faults
 
-    def troubled(self, member: str | None = None, *, cuts: bool = True) -> None:
+    def record_fault(self, member: str | None = None, *, cuts: bool = True) -> None:
         """Record that something happens now that may cost a member, or all, their commits.
 
         Args:
             member: The member's name.
             cuts: Whether requests may take long from now on.
         """
-        self._troubled_at[member or ""] = self._scheduler.now
+        self._fault_at[member or ""] = self._scheduler.now
         if cuts:
             self._cut_at[member or ""] = self._scheduler.now
 
@@ -115,9 +115,7 @@ class Guarantees:
         """Take a response of the coordinator."""
         name = process.name
         # A new coordinator may know a static member by a former id, and fence it; then it joins again.
-        if fences(response) and self._troubled_at.get("", -_ELECTION) + _ELECTION < self._joined_at.get(
-            name, 0
-        ):
+        if fences(response) and self._fault_at.get("", -_ELECTION) + _ELECTION < self._joined_at.get(name, 0):
             self.replaced.add(process)
         match request, response:
             case msg.JoinGroupRequest(), msg.JoinGroupResponse():
@@ -174,7 +172,7 @@ class Guarantees:
     # --- Members
 
     def assigned(self, member: Member, keys: list[Key]) -> None:
-        """Check that nobody else owns these partitions."""
+        """Check that no other member owns these partitions."""
         self.rebalances += 1
         for key in keys:
             partition = self._partitions[key]
@@ -206,12 +204,12 @@ class Guarantees:
         if left is None or key[0] in self._renewed:
             return
         when, position, before, member_id = left
-        troubled = max(self._troubled_at.get(name, -1) for name in ("", before, member))
+        last_fault = max(self._fault_at.get(name, -1) for name in ("", before, member))
         group = self._cluster.coordinator.group(GROUP)
         is_member = group is not None and member_id in group.members
         # If the coordinator has removed it, its rebalance timeout ended before its commit.
         is_removed = not is_member and self._leaves.get(before, -1) < when
-        if troubled < when - self._recovery and not is_removed and partition.committed != position:
+        if last_fault < when - self._recovery and not is_removed and partition.committed != position:
             self._broken(
                 "what was consumed before a clean revocation is committed",
                 f"{before} has consumed {name_of(key)} up to {position}, but committed {partition.committed}",
@@ -348,11 +346,11 @@ class Guarantees:
         it leaves that to librdkafka, whose late response then undoes a seek, as in confluent-kafka.
         """
         window = self._partitions[key].owners.get(member.name)
-        troubled = max(self._troubled_at.get(name, -1) for name in ("", member.name))
+        last_fault = max(self._fault_at.get(name, -1) for name in ("", member.name))
         cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
-        is_troubled = troubled >= 0 and troubled > self._scheduler.now - self._recovery
+        had_fault = last_fault >= 0 and last_fault > self._scheduler.now - self._recovery
         is_cut = cut >= 0 and cut > self._scheduler.now - _HALF_OPEN
-        if window is not None and (is_troubled or is_cut):
+        if window is not None and (had_fault or is_cut):
             window.moved_to = offset
 
     # --- Commits of applications
@@ -370,7 +368,7 @@ class Guarantees:
                 if offset > self._accepted[member.name].get(key, -1) and key not in self._backwards:
                     self._broken(
                         "a commit is reported as it went",
-                        f"{member.name} hears that {offset} of {name_of(key)} is committed, which is false",
+                        f"{member.name} gets {offset} of {name_of(key)} as committed, which is false",
                     )
 
     def committed_unknown(self, member: Member, error: str | None, duration: int) -> None:
@@ -380,8 +378,8 @@ class Guarantees:
             self._broken(guarantee, f"{member.name} has committed an offset of a topic that does not exist")
         # A cooperative member's commit waits for the end of a rebalance.
         waits = "cooperative-sticky" in member.plan.strategy
-        troubles = self._troubled_at if waits else self._cut_at
-        cut = max(troubles.get(name, -1) for name in ("", member.name))
+        faults = self._fault_at if waits else self._cut_at
+        cut = max(faults.get(name, -1) for name in ("", member.name))
         longest = 2 * self._recovery
         if duration > longest and cut < self._scheduler.now - duration - self._recovery:
             self._broken(guarantee, f"{member.name} has waited {duration / SECOND:.1f} s for {error}")
@@ -411,7 +409,7 @@ class Guarantees:
         self._reported.pop(member.name, None)
         for partition in self._partitions.values():
             partition.owners.pop(member.name, None)
-        self.troubled(member.name)
+        self.record_fault(member.name)
 
     # --- In the end
 

@@ -5,7 +5,7 @@ Beside those of `guarantees`, except those about members of a group:
 | guarantee | checked |
 |---|---|
 | None is delivered twice, none is lost | at the first message of an assignment: it is at the newest commit |
-| `close` drops no commit that was asked for before | at each `on_commit`, without troubles before |
+| `close` drops no commit that was asked for before | at each `on_commit`, without faults before |
 | What was asked to be committed is committed | when `close` has returned: unless `on_commit` had an error |
 | A commit before the first generation is the coordinator's decision | when it is refused |
 """
@@ -27,7 +27,7 @@ _NOTHING = "_NO_OFFSET"
 _DROPPED = "_DESTROY"
 """The error of a commit that had not ended when the consumer was closed."""
 _LONGEST_CLOSE = 90 * SECOND
-"""Time without troubles, before a close has returned, in which its commits can end.
+"""Time without faults, before a close has returned, in which its commits can end.
 
 A commit over a connection that is half open ends with its time-out, of 60 s.
 """
@@ -56,9 +56,9 @@ class HandGuarantees(Guarantees):
         self._heard_at: int | None = None
         """When the coordinator first answered after the last cut."""
 
-    def troubled(self, member: str | None = None, *, cuts: bool = True) -> None:
-        """Record a trouble; after a cut, the connection to the coordinator may be half open."""
-        super().troubled(member, cuts=cuts)
+    def record_fault(self, member: str | None = None, *, cuts: bool = True) -> None:
+        """Record a fault; after a cut, the connection to the coordinator may be half open."""
+        super().record_fault(member, cuts=cuts)
         if cuts:
             self._heard_at = None
 

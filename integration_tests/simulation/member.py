@@ -1,4 +1,4 @@
-"""A member with the consumer's real code, to which troubles happen: its process and its application."""
+"""A member with the consumer's real code, into which faults are injected: its process and its application."""
 
 import contextlib
 

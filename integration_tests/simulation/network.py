@@ -199,7 +199,7 @@ class Network:
                     self._thread.block(math.inf)
         finally:
             for coroutine in self._unstarted:
-                coroutine.close()  # else Python warns that nobody has awaited it
+                coroutine.close()  # else Python warns that it was never awaited
 
     def run(self, function: Callable[[], object]) -> None:
         """Run a function on the network thread, now or once it is free."""
@@ -271,7 +271,7 @@ class Network:
         return self._config.group_id
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Accept credentials, which nobody asks for."""
+        """Accept credentials, which are not used."""
 
     async def find_coordinator(self) -> tuple[int, str]:
         """Send FindCoordinator, and connect to the coordinator."""

@@ -19,7 +19,7 @@ from greenlet import getcurrent  # noqa: E402
 from groupwright.testing._simulation.scheduler import MS, SECOND  # noqa: E402
 from simulation import player  # noqa: E402
 from simulation.runtime import VirtualThread  # noqa: E402
-from simulation.scenario import Kind, MemberPlan, Scenario, Trouble  # noqa: E402
+from simulation.scenario import Fault, Kind, MemberPlan, Scenario  # noqa: E402
 
 _SOURCES = "/src/groupwright/consumer/"
 _RESPONSES = {"Network.join": "JoinGroupResponse", "Network.heartbeat": "int"}
@@ -28,7 +28,7 @@ _SCENARIO = Scenario(
     1,
     members=(_FIRST,),
     produce_interval=50 * MS,
-    troubles=(Trouble(10 * SECOND, Kind.JOIN, plan=_SECOND), Trouble(20 * SECOND, Kind.WAKE)),
+    faults=(Fault(10 * SECOND, Kind.JOIN, plan=_SECOND), Fault(20 * SECOND, Kind.WAKE)),
 )
 """The first member leads. The second one joins, so that partitions of the first one are revoked."""
 

@@ -1,4 +1,4 @@
-"""Plays one scenario: members, a producer and troubles on a simulated cluster, held to the guarantees."""
+"""Plays one scenario: members, a producer and faults on a simulated cluster, held to the guarantees."""
 
 import functools
 import gc
@@ -12,14 +12,14 @@ from groupwright.testing._simulation.settings import GroupSettings
 from simulation import runtime
 from simulation.by_hand import HandMember
 from simulation.foreign import ForeignMember
-from simulation.guarantees import GENERATIONS_A_TROUBLE, Guarantees
+from simulation.guarantees import GENERATIONS_A_FAULT, Guarantees
 from simulation.guarantees_by_hand import HandGuarantees
 from simulation.handle import Librdkafka
 from simulation.member import RealMember
 from simulation.network import Network
 from simulation.records import BrokenGuaranteeError
 from simulation.reports import Reports
-from simulation.scenario import GROUP, LONGEST_CALLBACK, OF_ANY, Client, Kind, MemberPlan, Scenario, Trouble
+from simulation.scenario import GROUP, LONGEST_CALLBACK, OF_ANY, Client, Fault, Kind, MemberPlan, Scenario
 from simulation.story import Story
 
 AnyMember = RealMember | ForeignMember
@@ -27,11 +27,11 @@ _MOST_PARTITIONS = 8
 _CUTS = frozenset(
     {Kind.STOP, Kind.CUT, Kind.ISOLATE, Kind.LOSE_BROKERS, Kind.KILL, Kind.RESTART, Kind.CLOSE_ISOLATED}
 )
-"""Troubles after which a request of the member may take long."""
+"""Faults after which a request of the member may take long."""
 _PAUSE = SECOND
 """Time after which an application that assigns by hand starts again."""
 _RETURN = 10 * SECOND
-"""Time after the last trouble in which processes that were killed have started again."""
+"""Time after the last fault in which processes that were killed have started again."""
 _REFRESH = 20 * SECOND
 """Time in which every member has seen which topics exist."""
 _UNTIL_CLOSE = 30
@@ -120,8 +120,8 @@ class _Player:
                     scheduler, self._cluster, recovery, plan.commits, self._guarantees
                 )
                 scheduler.call_in(int(self._random.random() * SECOND), functools.partial(self._read, plan))
-            for trouble in scenario.troubles:
-                scheduler.call_at(trouble.at, functools.partial(self._make, trouble))
+            for fault in scenario.faults:
+                scheduler.call_at(fault.at, functools.partial(self._make, fault))
             self._produce()
             scheduler.run_until(scenario.calm_at)
             self._calm()
@@ -133,7 +133,7 @@ class _Player:
             self._settle()
         except (BrokenGuaranteeError, runtime.SpinError) as error:
             violation = _violation(error, scheduler.now)
-            self._story.tell("guarantee", f"BROKEN: {violation}")
+            self._story.record("guarantee", f"BROKEN: {violation}")
         finally:
             for member in (*self._members, *self._by_hand.values()):
                 member.kill()
@@ -163,8 +163,8 @@ class _Player:
             )
 
     def _calm(self) -> None:
-        """End all troubles."""
-        self._story.tell("player", "all troubles end")
+        """End all faults."""
+        self._story.record("player", "all faults end")
         self._producing = False
         for broker in self._cluster.brokers:
             self._cluster.start_broker(broker.number)
@@ -205,7 +205,7 @@ class _Player:
         members = [member for member in self._running() if isinstance(member, RealMember)]
         if members:
             member = self._random.choice(members)
-            self._story.tell(member.name, "subscribes again")
+            self._story.record(member.name, "subscribes again")
             member.subscribe_to(member.topics)
             self._scheduler.run_until(self._scheduler.now + SECOND)
             for name, topic in self._cluster.topics.items():
@@ -230,10 +230,10 @@ class _Player:
                 if scheduler.now > end:
                     why = unsettled or "it rebalances without a cause"
                     self._break(
-                        "the group comes to rest", f"{bound / SECOND:.0f} s after the last trouble: {why}"
+                        "the group comes to rest", f"{bound / SECOND:.0f} s after the last fault: {why}"
                     )
             scheduler.run_until(scheduler.now + SECOND)
-        most = GENERATIONS_A_TROUBLE * (len(scenario.troubles) + len(scenario.members) + 1)
+        most = GENERATIONS_A_FAULT * (len(scenario.faults) + len(scenario.members) + 1)
         if self._guarantees.generations > most:
             self._break("no storms", f"{self._guarantees.generations} generations")
 
@@ -275,7 +275,7 @@ class _Player:
     def _running(self) -> list[AnyMember]:
         return [member for member in self._members if not member.ended and not member.closing]
 
-    # --- Troubles
+    # --- Faults
 
     def _join(self, plan: MemberPlan) -> None:
         if len(self._running()) < self._scenario.largest_group:
@@ -285,14 +285,14 @@ class _Player:
             else:
                 member = ForeignMember(plan, self._scenario, self._scheduler, self._cluster, self._reports)
             self._members.append(member)
-            self._story.tell(plan.name, f"starts: {_words(plan)}")
+            self._story.record(plan.name, f"starts: {_words(plan)}")
             member.start()
 
     def _read(self, plan: MemberPlan) -> None:
         """Start an application that assigns by hand, again if it has ended."""
         member = HandMember(plan, self._scenario, self._scheduler, self._reports)
         self._by_hand[plan.name] = member
-        self._story.tell(plan.name, f"starts: assigns by hand, {_words(plan)}")
+        self._story.record(plan.name, f"starts: assigns by hand, {_words(plan)}")
         if not self._producing:
             member.resume_all()
         member.start()
@@ -305,50 +305,50 @@ class _Player:
         if not any(member.name == name for member in self._running()):
             self._join(replace(plan, name=name))
 
-    def _make(self, trouble: Trouble) -> None:  # noqa: C901 - a case for each
+    def _make(self, fault: Fault) -> None:  # noqa: C901 - a case for each
         running = self._running()
-        if trouble.kind in OF_ANY:
+        if fault.kind in OF_ANY:
             running += [each for each in self._by_hand.values() if not each.ended and not each.closing]
-        member = running[trouble.member % len(running)] if running else None
+        member = running[fault.member % len(running)] if running else None
         cluster = self._cluster
-        match trouble.kind:
-            case Kind.JOIN if trouble.plan is not None:
-                self._join(trouble.plan)
+        match fault.kind:
+            case Kind.JOIN if fault.plan is not None:
+                self._join(fault.plan)
             case Kind.MOVE:
-                self._cluster_trouble("the coordinator moves")
+                self._cluster_fault("the coordinator moves")
                 cluster.move_coordinator()
             case Kind.STOP_BROKER | Kind.CRASH_BROKER:
-                clean = trouble.kind is Kind.STOP_BROKER
-                number = trouble.detail % len(cluster.brokers)
-                self._cluster_trouble(f"broker {number} {'shuts down' if clean else 'crashes'}")
+                clean = fault.kind is Kind.STOP_BROKER
+                number = fault.detail % len(cluster.brokers)
+                self._cluster_fault(f"broker {number} {'shuts down' if clean else 'crashes'}")
                 cluster.stop_broker(number, clean=clean)
-                self._scheduler.call_in(trouble.duration, lambda: cluster.start_broker(number))
+                self._scheduler.call_in(fault.duration, lambda: cluster.start_broker(number))
             case Kind.GROW:
-                name = sorted(cluster.topics)[trouble.detail % len(cluster.topics)]
+                name = sorted(cluster.topics)[fault.detail % len(cluster.topics)]
                 size = min(_MOST_PARTITIONS, len(cluster.topics[name].ends) + 1)
-                self._story.tell("cluster", f"{name} grows to {size} partitions")
+                self._story.record("cluster", f"{name} grows to {size} partitions")
                 cluster.add_partitions(name, size)
             case Kind.CREATE:
                 if "returns" not in cluster.topics:
-                    self._story.tell("cluster", "returns is created")
+                    self._story.record("cluster", "returns is created")
                     cluster.create_topic("returns", 2)
             case Kind.DELETE:
                 if "returns" in cluster.topics:
-                    self._story.tell("cluster", "returns is deleted")
+                    self._story.record("cluster", "returns is deleted")
                     self._guarantees.renewed("returns")
                     cluster.delete_topic("returns")
             case _ if member is not None:
-                self._make_of(member, trouble)
+                self._make_of(member, fault)
 
-    def _cluster_trouble(self, words: str) -> None:
-        self._story.tell("cluster", words)
+    def _cluster_fault(self, words: str) -> None:
+        self._story.record("cluster", words)
         for guarantees in (self._guarantees, *self._reports.by_hand.values()):
-            guarantees.troubled()
+            guarantees.record_fault()
 
-    def _make_of(self, member: AnyMember, trouble: Trouble) -> None:  # noqa: C901 - a case for each
-        kind = trouble.kind
-        self._story.tell(member.name, f"{kind.value} {trouble.duration / SECOND:.3f} s")
-        self._reports.of(member).troubled(member.name, cuts=kind in _CUTS)
+    def _make_of(self, member: AnyMember, fault: Fault) -> None:  # noqa: C901 - a case for each
+        kind = fault.kind
+        self._story.record(member.name, f"{kind.value} {fault.duration / SECOND:.3f} s")
+        self._reports.of(member).record_fault(member.name, cuts=kind in _CUTS)
         match kind:
             case Kind.CLOSE:
                 member.close()
@@ -359,28 +359,28 @@ class _Player:
                     self._read_again(member)
                 elif kind is Kind.RESTART:
                     again = functools.partial(self._restart, member.plan, len(self._members))
-                    self._scheduler.call_in(trouble.duration, again)
-            case Kind.STOP if isinstance(member, RealMember) and trouble.detail % 10 == 3:
-                member.stop_and_close(trouble.duration, _UNTIL_CLOSE + trouble.detail)
+                    self._scheduler.call_in(fault.duration, again)
+            case Kind.STOP if isinstance(member, RealMember) and fault.detail % 10 == 3:
+                member.stop_and_close(fault.duration, _UNTIL_CLOSE + fault.detail)
             case Kind.STOP if isinstance(member, RealMember):
-                soon = trouble.detail % 2 == 0
+                soon = fault.detail % 2 == 0
                 stop = member.process.stop_at_reading if soon else member.stop_after_assignment
-                stop(trouble.duration, trouble.detail)
+                stop(fault.duration, fault.detail)
             case Kind.STOP:
-                member.process.stop(trouble.duration)
+                member.process.stop(fault.duration)
             case Kind.BUSY:
-                member.be_busy(trouble.duration)
+                member.be_busy(fault.duration)
             case Kind.CUT:
                 self._cluster.cut(member.process)
             case Kind.ISOLATE:
-                self._isolate(member, trouble.duration)
+                self._isolate(member, fault.duration)
             case Kind.EXPEL:
                 self._expel(member)
             case _ if isinstance(member, RealMember):
-                self._make_of_ours(member, trouble)
+                self._make_of_ours(member, fault)
 
-    def _make_of_ours(self, member: RealMember, trouble: Trouble) -> None:  # noqa: C901 - as above
-        match trouble.kind:
+    def _make_of_ours(self, member: RealMember, fault: Fault) -> None:  # noqa: C901 - as above
+        match fault.kind:
             case Kind.CLOSE_BY_OTHER_THREAD:
                 member.close_by_other_thread()
             case Kind.COMMIT_BY_OTHER_THREAD:
@@ -390,34 +390,34 @@ class _Player:
                 instance = member.plan.instance or member.name
                 self._join(replace(member.plan, name=name, instance=instance))
             case Kind.FORK:
-                member.fork(trouble.detail)
+                member.fork(fault.detail)
             case Kind.ENFORCE:
                 member.orders.append(member.enforce_rebalance)
             case Kind.UNSUBSCRIBE:
-                member.unsubscribe(trouble.duration)
+                member.unsubscribe(fault.duration)
             case Kind.SUBSCRIBE:
                 names = sorted(self._cluster.topics)
-                member.subscribe_to(names[: 1 + trouble.detail % len(names)])
+                member.subscribe_to(names[: 1 + fault.detail % len(names)])
             case Kind.SIGNAL:
-                member.interrupt(trouble.detail)
+                member.interrupt(fault.detail)
             case Kind.WAKE:
                 member.wake_up()
             case Kind.CLOSE_ISOLATED:
                 member.commit_by_other_thread()
-                self._isolate(member, trouble.duration)
+                self._isolate(member, fault.duration)
                 member.close()
             case Kind.LOSE_BROKERS:
                 if member.consumer is not None and self._scenario.brokers > 1:
                     # It happens while brokers end, so that the coordinator is looked up again.
                     member.consumer.librdkafka.lost_brokers = True
-                    self._cluster_trouble("the coordinator moves")
+                    self._cluster_fault("the coordinator moves")
                     self._cluster.move_coordinator()
 
     def _isolate(self, member: AnyMember, duration: int) -> None:
         def end() -> None:
             self._cluster.rejoin(member.process)
             # Its connections may stay half open for a while from here on, too.
-            self._reports.of(member).troubled(member.name)
+            self._reports.of(member).record_fault(member.name)
 
         self._cluster.isolate(member.process)
         self._scheduler.call_in(duration, end)

@@ -58,35 +58,35 @@ class Reports:
         match request, response:
             case msg.JoinGroupRequest(), msg.JoinGroupResponse():
                 why = getattr(process, "reason", "")
-                self._story.tell(process.name, f"JoinGroup ({why}): {_join_words(response)}")
+                self._story.record(process.name, f"JoinGroup ({why}): {_join_words(response)}")
             case msg.HeartbeatRequest(), msg.HeartbeatResponse() if not response.error:
                 pass
             case msg.OffsetCommitRequest(), msg.OffsetCommitResponse():
                 offsets = {key: each.offset for key, each in request.offsets}
-                told = ", ".join(
+                described = ", ".join(
                     f"{key[0]}[{key[1]}]={offsets[key]} {e.name}" for key, e in response.partitions
                 )
-                self._story.tell(process.name, f"OffsetCommit: {told}")
+                self._story.record(process.name, f"OffsetCommit: {described}")
             case msg.LeaveGroupRequest(), _:
                 if getattr(process, "stays", False):
                     guarantee = "a static member that closes stays in the group"
                     raise BrokenGuaranteeError(guarantee, process.name, self._scheduler.now)
-                self._story.tell(process.name, "LeaveGroup")
+                self._story.record(process.name, "LeaveGroup")
             case _:
                 error = getattr(response, "error", None)
                 what = type(request).__name__.removesuffix("Request")
-                self._story.tell(process.name, f"{what}: {'' if error is None else error.name}")
+                self._story.record(process.name, f"{what}: {'' if error is None else error.name}")
 
     def assigned(self, member: Observed, partitions: list[Key]) -> None:
         """See `Observer`."""
         if not member.ended:
-            self._story.tell(member.name, f"on_assign {_names(partitions)}")
+            self._story.record(member.name, f"on_assign {_names(partitions)}")
             self.of(member).assigned(member, partitions)
 
     def revoked(self, member: Observed, partitions: list[Key], *, lost: bool) -> None:
         """See `Observer`."""
         if not member.ended:
-            self._story.tell(member.name, f"{'on_lost' if lost else 'on_revoke'} {_names(partitions)}")
+            self._story.record(member.name, f"{'on_lost' if lost else 'on_revoke'} {_names(partitions)}")
             self.of(member).revoked(member, partitions, lost=lost, commits=commits_of(member.plan))
 
     def delivered(
@@ -95,26 +95,26 @@ class Reports:
         """See `Observer`."""
         if not member.ended:
             del topic_id
-            self._story.tell(member.name, f"gets {key[0]}[{key[1]}]@{offset}")
+            self._story.record(member.name, f"gets {key[0]}[{key[1]}]@{offset}")
             until = member.session_until
             self.of(member).delivered(member, key, offset, session_until=until, paused=paused)
 
     def reached_end(self, member: Observed, key: Key, offset: int, *, paused: bool) -> None:
         """See `Observer`."""
         if not member.ended:
-            self._story.tell(member.name, f"gets the end of {key[0]}[{key[1]}]@{offset}")
+            self._story.record(member.name, f"gets the end of {key[0]}[{key[1]}]@{offset}")
             self.of(member).reached_end(member, key, offset, paused=paused)
 
     def sought(self, member: Observed, key: Key, offset: int) -> None:
         """See `Observer`."""
         if not member.ended:
-            self._story.tell(member.name, f"seeks {key[0]}[{key[1]}] to {offset}")
+            self._story.record(member.name, f"seeks {key[0]}[{key[1]}] to {offset}")
             self.of(member).sought(member, key, offset)
 
     def moved(self, member: Observed, key: Key, offset: int) -> None:
         """See `Observer`."""
         if not member.ended:
-            self._story.tell(
+            self._story.record(
                 member.name, f"librdkafka moves {key[0]}[{key[1]}] to {offset}, by a late answer"
             )
             self.of(member).moved(member, key, offset)
@@ -131,7 +131,9 @@ class Reports:
     def changed(self, member: HandMember, removed: list[Key], starts: dict[Key, int | None]) -> None:
         """See `HandObserver`."""
         if not member.ended:
-            self._story.tell(member.name, f"has unassigned {_names(removed)}, and assigned {_starts(starts)}")
+            self._story.record(
+                member.name, f"has unassigned {_names(removed)}, and assigned {_starts(starts)}"
+            )
             self.by_hand[member.name].changed(member, removed, starts)
 
     def refusals(self, member: HandMember) -> int:
@@ -165,33 +167,33 @@ class Reports:
     def forked(self, member: Observed, wrongs: str) -> None:
         """See `Observer`."""
         if not member.ended:
-            self._story.tell(member.name, "has forked")
+            self._story.record(member.name, "has forked")
             self.of(member).forked(member, wrongs)
 
     def committed_unknown(self, member: Observed, error: str | None, duration: int) -> None:
         """See `Observer`."""
         if not member.ended:
             took = f"{duration / SECOND:.3f} s"
-            self._story.tell(member.name, f"commit of an unknown topic: {error} after {took}")
+            self._story.record(member.name, f"commit of an unknown topic: {error} after {took}")
             self.of(member).committed_unknown(member, error, duration)
 
     def committed(self, member: Observed, offsets: dict[Key, int], error: str | None) -> None:
         """See `Observer`."""
         if not member.ended:
-            told = error or ", ".join(
+            described = error or ", ".join(
                 f"{key[0]}[{key[1]}]={offset}" for key, offset in sorted(offsets.items())
             )
-            self._story.tell(member.name, f"commit ended: {told}")
+            self._story.record(member.name, f"commit ended: {described}")
             self.of(member).committed(member, offsets, error)
 
     def said(self, member: Observed, words: str) -> None:
         """See `Observer`."""
         if not member.ended:
-            self._story.tell(member.name, words)
+            self._story.record(member.name, words)
 
     def closed(self, member: Observed, error: str | None) -> None:
         """See `Observer`."""
-        self._story.tell(member.name, f"has closed{'' if error is None else f' with {error}'}")
+        self._story.record(member.name, f"has closed{'' if error is None else f' with {error}'}")
         if error is not None:
             self.group.check()
             guarantee = "an application gets no error that it does not expect"

@@ -1,4 +1,4 @@
-"""Scenarios of simulations: a cluster, members with their applications, and troubles, all by a seed."""
+"""Scenarios of simulations: a cluster, members with their applications, and faults, all by a seed."""
 
 import random
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ class Client(Enum):
 
 
 class Kind(Enum):
-    """Kinds of troubles."""
+    """Kinds of faults."""
 
     JOIN = "joins"
     CLOSE = "closes"
@@ -198,7 +198,7 @@ class MemberPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Fault:
     """One thing that happens.
 
     Attributes:
@@ -237,20 +237,20 @@ class Scenario:
     members: tuple[MemberPlan, ...] = ()
     by_hand: tuple[MemberPlan, ...] = ()
     """Applications that assign by hand, each with a group of its own, which has no members."""
-    troubles: tuple[Trouble, ...] = field(default_factory=tuple)
+    faults: tuple[Fault, ...] = field(default_factory=tuple)
 
     @property
     def calm_at(self) -> int:
-        """Time at which the last trouble has ended."""
-        return max((trouble.at + trouble.duration for trouble in self.troubles), default=0)
+        """Time at which the last fault has ended."""
+        return max((fault.at + fault.duration for fault in self.faults), default=0)
 
 
-def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario:
+def generate(seed: int, *, faults: int = 200, others: bool = True) -> Scenario:
     """Return the scenario of a seed.
 
     Args:
         seed: The seed.
-        troubles: Their number.
+        faults: Their number.
         others: Whether members of other clients may take part.
     """
     chance = random.Random(f"scenario/{seed}")  # noqa: S311 - no secret
@@ -280,11 +280,11 @@ def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario
     gap = 2 * session if slow else chance.choice(gaps)
     weighted = _SLOW if slow else _GENTLE if gentle else _OF_MEMBERS | _OTHERS
     kinds, weights = list(weighted), list(weighted.values())
-    for _ in range(troubles // 5 if slow else 3 * troubles if gentle else troubles):
+    for _ in range(faults // 5 if slow else 3 * faults if gentle else faults):
         at += int(chance.expovariate(1) * gap)
         kind = chance.choices(kinds, weights)[0]
         plan = member() if kind is Kind.JOIN else None
-        made.append(_trouble(chance, kind, at, session, poll_interval, plan))
+        made.append(_fault(chance, kind, at, session, poll_interval, plan))
     by_hand = _by_hand(chance, names) if chance.random() < 0.5 else ()
     return Scenario(
         seed,
@@ -299,7 +299,7 @@ def generate(seed: int, *, troubles: int = 200, others: bool = True) -> Scenario
         largest_group=chance.choice((3, 5, 6, 7, _LARGEST_GROUP) if gentle else (2, 3, 3, 4, 6)),
         members=members,
         by_hand=by_hand,
-        troubles=tuple(made),
+        faults=tuple(made),
     )
 
 
@@ -371,9 +371,9 @@ def _member(
     )
 
 
-def _trouble(
+def _fault(
     chance: random.Random, kind: Kind, at: int, session: int, poll_interval: int, plan: MemberPlan | None
-) -> Trouble:
+) -> Fault:
     short, long = int(chance.random() * 2 * SECOND), session + int(chance.random() * session)
     duration = 0
     detail = chance.randint(0, 60) if kind in {Kind.STOP, Kind.SIGNAL} else chance.randint(0, 2)
@@ -388,7 +388,7 @@ def _trouble(
             duration = short
         case Kind.CLOSE_ISOLATED:
             duration = _LONG_CLOSE
-    return Trouble(at, kind, chance.randint(0, _LARGEST_GROUP - 1), duration, detail, plan)
+    return Fault(at, kind, chance.randint(0, _LARGEST_GROUP - 1), duration, detail, plan)
 
 
 def describe(scenario: Scenario) -> str:
@@ -404,5 +404,5 @@ def describe(scenario: Scenario) -> str:
     settings = ", ".join(f"{name} {microseconds / SECOND:g} s" for name, microseconds in times.items())
     return (
         f"{scenario.brokers} brokers; topics {topics}; {settings}; {len(scenario.members)} members at first, "
-        f"{len(scenario.troubles)} troubles"
+        f"{len(scenario.faults)} faults"
     )

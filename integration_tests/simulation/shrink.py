@@ -27,12 +27,12 @@ def shrink(scenario: Scenario, breaks: Breaks, is_over: Callable[[], bool]) -> S
 
 
 def _candidates(scenario: Scenario) -> Iterator[Scenario]:
-    """Yield smaller scenarios: with fewer troubles and members, fewer partitions, simpler applications."""
-    size = len(scenario.troubles)
+    """Yield smaller scenarios: with fewer faults and members, fewer partitions, simpler applications."""
+    size = len(scenario.faults)
     while size:
-        for start in range(0, len(scenario.troubles), size):
-            rest = scenario.troubles[:start] + scenario.troubles[start + size :]
-            yield replace(scenario, troubles=rest)
+        for start in range(0, len(scenario.faults), size):
+            rest = scenario.faults[:start] + scenario.faults[start + size :]
+            yield replace(scenario, faults=rest)
         size //= 2
     if len(scenario.members) > 1:
         for index in range(len(scenario.members)):
@@ -50,9 +50,9 @@ def _simpler_applications(scenario: Scenario) -> Iterator[Scenario]:
     for index, plan in enumerate(scenario.by_hand):
         for simpler in _simpler(plan):
             yield replace(scenario, by_hand=_with(scenario.by_hand, index, simpler))
-    for index, trouble in enumerate(scenario.troubles):
-        for simpler in () if trouble.plan is None else _simpler(trouble.plan):
-            yield replace(scenario, troubles=_with(scenario.troubles, index, replace(trouble, plan=simpler)))
+    for index, fault in enumerate(scenario.faults):
+        for simpler in () if fault.plan is None else _simpler(fault.plan):
+            yield replace(scenario, faults=_with(scenario.faults, index, replace(fault, plan=simpler)))
 
 
 def _smaller_clusters(scenario: Scenario) -> Iterator[Scenario]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from groupwright.testing._simulation.scheduler import MS, SECOND
-from simulation.scenario import Commits, Kind, MemberPlan, Scenario, Trouble
+from simulation.scenario import Commits, Fault, Kind, MemberPlan, Scenario
 
 
 def _consume_gathers() -> list[Scenario]:
@@ -15,7 +15,7 @@ def _consume_gathers() -> list[Scenario]:
 def _stopped_after_on_assign() -> list[Scenario]:
     """A process is stopped soon after `on_assign`, for longer than its session."""
     plan = MemberPlan("m1", processing=0)
-    heir = MemberPlan("m2", processing=0)
+    successor = MemberPlan("m2", processing=0)
     return [
         Scenario(
             seed,
@@ -25,9 +25,9 @@ def _stopped_after_on_assign() -> list[Scenario]:
             auto_commit_interval=60 * SECOND,
             produce_interval=20 * MS,
             members=(plan,),
-            troubles=(
-                Trouble(2 * SECOND, Kind.JOIN, plan=heir),
-                Trouble(2 * SECOND + delay * 20 * MS, Kind.STOP, 0, 5 * SECOND, detail=20),
+            faults=(
+                Fault(2 * SECOND, Kind.JOIN, plan=successor),
+                Fault(2 * SECOND + delay * 20 * MS, Kind.STOP, 0, 5 * SECOND, detail=20),
             ),
         )
         for seed in range(2)
@@ -43,10 +43,10 @@ def _deleted_before_the_assignment() -> list[Scenario]:
             seed,
             members=(plan,),
             produce_interval=SECOND,
-            troubles=(
-                Trouble(1 * SECOND, Kind.CREATE),
-                Trouble(20 * SECOND, Kind.DELETE),
-                Trouble(20 * SECOND + delay * 100 * MS, Kind.ENFORCE),
+            faults=(
+                Fault(1 * SECOND, Kind.CREATE),
+                Fault(20 * SECOND, Kind.DELETE),
+                Fault(20 * SECOND + delay * 100 * MS, Kind.ENFORCE),
             ),
         )
         for seed in range(3)
@@ -57,31 +57,31 @@ def _deleted_before_the_assignment() -> list[Scenario]:
 def _a_seek_soon_after_a_reassignment() -> list[Scenario]:
     """An application seeks where librdkafka still ends the partition's former fetch."""
     plan = MemberPlan("m1", seeks_at_start=True, processing=0)
-    rejoins = tuple(Trouble(second * SECOND, Kind.ENFORCE) for second in range(2, 40, 2))
-    return [Scenario(seed, members=(plan,), troubles=rejoins) for seed in range(3)]
+    rejoins = tuple(Fault(second * SECOND, Kind.ENFORCE) for second in range(2, 40, 2))
+    return [Scenario(seed, members=(plan,), faults=rejoins) for seed in range(3)]
 
 
 def _commits_after_a_seek() -> list[Scenario]:
     """Commits that wait for the coordinator are merged, and the last one is that of a seek back."""
     plan = MemberPlan("m1", commits=Commits.ASYNC, seeks=0.2, processing=0)
-    moves = tuple(Trouble(second * SECOND, Kind.MOVE) for second in range(2, 20))
-    return [Scenario(seed, members=(plan,), troubles=moves) for seed in range(3)]
+    moves = tuple(Fault(second * SECOND, Kind.MOVE) for second in range(2, 20))
+    return [Scenario(seed, members=(plan,), faults=moves) for seed in range(3)]
 
 
 def _closed_before_on_assign() -> list[Scenario]:
     """A signal handler raises just before `on_assign` is called, and the application closes its consumer."""
     plan = MemberPlan("m1", processing=0)
-    joins = Trouble(9 * SECOND, Kind.JOIN, plan=MemberPlan("m2", processing=0))
-    closes = Trouble(9 * SECOND + 45 * MS, Kind.CLOSE)
+    joins = Fault(9 * SECOND, Kind.JOIN, plan=MemberPlan("m2", processing=0))
+    closes = Fault(9 * SECOND + 45 * MS, Kind.CLOSE)
     return [
         Scenario(
             seed,
             members=(plan,),
             produce_interval=5 * SECOND,
-            troubles=(
-                Trouble(5 * SECOND, Kind.CLOSE),
+            faults=(
+                Fault(5 * SECOND, Kind.CLOSE),
                 joins,
-                Trouble(9 * SECOND + MS, Kind.SIGNAL, detail=detail),
+                Fault(9 * SECOND + MS, Kind.SIGNAL, detail=detail),
                 closes,
             ),
         )
@@ -93,11 +93,9 @@ def _closed_before_on_assign() -> list[Scenario]:
 def _interrupted_by_hand() -> list[Scenario]:
     """A signal handler raises in the first native call after an assignment by hand without offsets."""
     plan = MemberPlan("hand", processing=0, reassigns=0.3)
-    signals = tuple(Trouble(tenth * 100 * MS, Kind.SIGNAL, 1, detail=tenth % 61) for tenth in range(20, 200))
+    signals = tuple(Fault(tenth * 100 * MS, Kind.SIGNAL, 1, detail=tenth % 61) for tenth in range(20, 200))
     return [
-        Scenario(
-            seed, members=(MemberPlan("m1"),), by_hand=(plan,), produce_interval=20 * MS, troubles=signals
-        )
+        Scenario(seed, members=(MemberPlan("m1"),), by_hand=(plan,), produce_interval=20 * MS, faults=signals)
         for seed in range(3)
     ]
 
@@ -105,21 +103,19 @@ def _interrupted_by_hand() -> list[Scenario]:
 def _forks() -> list[Scenario]:
     """A process forks, in each place in which it can, and the child uses the consumer."""
     plan = MemberPlan("m1", processing=0)
-    forks = tuple(Trouble(second * SECOND, Kind.FORK, detail=second % 3) for second in range(2, 14))
-    joins = tuple(Trouble(second * SECOND, Kind.ENFORCE) for second in range(2, 14))
-    return [Scenario(1, members=(plan,), produce_interval=50 * MS, troubles=(*forks, *joins))]
+    forks = tuple(Fault(second * SECOND, Kind.FORK, detail=second % 3) for second in range(2, 14))
+    joins = tuple(Fault(second * SECOND, Kind.ENFORCE) for second in range(2, 14))
+    return [Scenario(1, members=(plan,), produce_interval=50 * MS, faults=(*forks, *joins))]
 
 
 def _interrupted_within_a_group() -> list[Scenario]:
     """A signal handler raises soon after `on_assign`, and the application assigns by hand before it polls."""
     plan = MemberPlan("hand", commits=Commits.SYNC, processing=0, ends=True, reassigns=0.3, subscribes=0.5)
     signals = tuple(
-        Trouble(tenth * 100 * MS, Kind.SIGNAL, 1, detail=1 + tenth % 4 * 5) for tenth in range(20, 400)
+        Fault(tenth * 100 * MS, Kind.SIGNAL, 1, detail=1 + tenth % 4 * 5) for tenth in range(20, 400)
     )
     return [
-        Scenario(
-            seed, members=(MemberPlan("m1"),), by_hand=(plan,), produce_interval=SECOND, troubles=signals
-        )
+        Scenario(seed, members=(MemberPlan("m1"),), by_hand=(plan,), produce_interval=SECOND, faults=signals)
         for seed in range(10)
     ]
 
@@ -127,20 +123,20 @@ def _interrupted_within_a_group() -> list[Scenario]:
 def _sought_before_the_assignment() -> list[Scenario]:
     """A signal handler raises soon after `on_assign`, and the application seeks before it polls."""
     plan = MemberPlan("m1", processing=0, seeks_at_start=True, changes_wrongly=True)
-    rejoins = tuple(Trouble(second * SECOND, Kind.ENFORCE) for second in range(3, 60, 3))
+    rejoins = tuple(Fault(second * SECOND, Kind.ENFORCE) for second in range(3, 60, 3))
     signals = tuple(
-        Trouble(second * SECOND - 500 * MS, Kind.SIGNAL, detail=1 + second % 4 * 5)
+        Fault(second * SECOND - 500 * MS, Kind.SIGNAL, detail=1 + second % 4 * 5)
         for second in range(3, 60, 3)
     )
-    return [Scenario(seed, members=(plan,), troubles=(*rejoins, *signals)) for seed in range(4)]
+    return [Scenario(seed, members=(plan,), faults=(*rejoins, *signals)) for seed in range(4)]
 
 
 def _rejected_after_a_commit_under_way() -> list[Scenario]:
     """An application assigns again while a commit is under way, and a later one was rejected at once."""
     plan = MemberPlan("hand", commits=Commits.ASYNC, batch=10, processing=0, reassigns=0.3, subscribes=0.5)
-    waits = (Trouble(60 * SECOND, Kind.WAKE),)
+    waits = (Fault(60 * SECOND, Kind.WAKE),)
     return [
-        Scenario(seed, members=(MemberPlan("m1"),), by_hand=(plan,), produce_interval=20 * MS, troubles=waits)
+        Scenario(seed, members=(MemberPlan("m1"),), by_hand=(plan,), produce_interval=20 * MS, faults=waits)
         for seed in range(6)
     ]
 
@@ -148,7 +144,7 @@ def _rejected_after_a_commit_under_way() -> list[Scenario]:
 def _a_commit_under_way_when_the_group_assigns() -> list[Scenario]:
     """An application reads by hand, subscribes, and commits just before the poll that assigns."""
     plan = MemberPlan("hand", commits=Commits.ASYNC, processing=0, reassigns=0.2, subscribes=1.0)
-    waits = (Trouble(30 * SECOND, Kind.WAKE),)
+    waits = (Fault(30 * SECOND, Kind.WAKE),)
     return [
         Scenario(
             seed,
@@ -156,7 +152,7 @@ def _a_commit_under_way_when_the_group_assigns() -> list[Scenario]:
             members=(MemberPlan("m1"),),
             by_hand=(plan,),
             produce_interval=5 * MS,
-            troubles=waits,
+            faults=waits,
         )
         for seed in range(2)
     ]
@@ -165,7 +161,7 @@ def _a_commit_under_way_when_the_group_assigns() -> list[Scenario]:
 def _read_by_hand_before_an_interrupted_assignment() -> list[Scenario]:
     """A signal handler raises soon after `on_assign`, when the partitions were read by hand before."""
     signals = tuple(
-        Trouble(tenth * 100 * MS, Kind.SIGNAL, 1, detail=1 + tenth % 2 * 5) for tenth in range(20, 300, 3)
+        Fault(tenth * 100 * MS, Kind.SIGNAL, 1, detail=1 + tenth % 2 * 5) for tenth in range(20, 300, 3)
     )
     return [
         Scenario(
@@ -175,7 +171,7 @@ def _read_by_hand_before_an_interrupted_assignment() -> list[Scenario]:
                 MemberPlan("hand", commits=commits, batch=10, reassigns=0.05, subscribes=1.0, processing=0),
             ),
             produce_interval=20 * MS,
-            troubles=signals,
+            faults=signals,
         )
         for commits in (Commits.SYNC, Commits.ASYNC)
     ]
@@ -196,9 +192,7 @@ def _sought_by_hand_before_an_interrupted_assignment() -> list[Scenario]:
             members=(MemberPlan("m1"),),
             by_hand=(plan,),
             produce_interval=interval,
-            troubles=tuple(
-                Trouble(500 * MS + second * SECOND, Kind.SIGNAL, 1, detail=1) for second in range(20)
-            ),
+            faults=tuple(Fault(500 * MS + second * SECOND, Kind.SIGNAL, 1, detail=1) for second in range(20)),
         )
         for seed, interval in ((2, 200 * MS), (11, 50 * MS))
     ]
@@ -213,7 +207,7 @@ def _busy_beyond_the_poll_interval() -> list[Scenario]:
             max_poll_interval=3 * SECOND,
             members=(MemberPlan("m1", commits=Commits.SYNC, processing=0),),
             produce_interval=200 * MS,
-            troubles=(Trouble(5 * SECOND, Kind.BUSY, duration=seconds * SECOND),),
+            faults=(Fault(5 * SECOND, Kind.BUSY, duration=seconds * SECOND),),
         )
         for seconds in (4, 8)
     ]
@@ -221,7 +215,7 @@ def _busy_beyond_the_poll_interval() -> list[Scenario]:
 
 def _callbacks_beyond_the_poll_interval() -> list[Scenario]:
     """Rebalance callbacks take longer than `max.poll.interval.ms`, which counts as polling."""
-    rejoins = tuple(Trouble(second * SECOND, Kind.ENFORCE) for second in range(5, 45, 7))
+    rejoins = tuple(Fault(second * SECOND, Kind.ENFORCE) for second in range(5, 45, 7))
     return [
         Scenario(
             seed,
@@ -229,7 +223,7 @@ def _callbacks_beyond_the_poll_interval() -> list[Scenario]:
             max_poll_interval=3 * SECOND,
             members=(MemberPlan("m1", processing=0, callback=8 * SECOND),),
             produce_interval=200 * MS,
-            troubles=rejoins,
+            faults=rejoins,
         )
         for seed in range(2)
     ]
@@ -246,12 +240,12 @@ def _closed_while_an_assignment_waits() -> list[Scenario]:
             max_poll_interval=3 * SECOND,
             produce_interval=200 * MS,
             members=plans,
-            troubles=tuple(
-                trouble
+            faults=tuple(
+                fault
                 for at in (3 * SECOND, 13 * SECOND, 23 * SECOND)
-                for trouble in (
-                    Trouble(at, Kind.STOP, 0, 3 * SECOND, detail),
-                    Trouble(at, Kind.JOIN, plan=MemberPlan(f"m{at}", processing=0)),
+                for fault in (
+                    Fault(at, Kind.STOP, 0, 3 * SECOND, detail),
+                    Fault(at, Kind.JOIN, plan=MemberPlan(f"m{at}", processing=0)),
                 )
             ),
         )
@@ -271,7 +265,7 @@ def _revoked_after_a_failed_sync() -> list[Scenario]:
 
     at = 3 * SECOND
     newcomers = [
-        Trouble(at + (40 + 60 * number) * MS, Kind.JOIN, plan=plan(f"x0-{number}")) for number in range(5)
+        Fault(at + (40 + 60 * number) * MS, Kind.JOIN, plan=plan(f"x0-{number}")) for number in range(5)
     ]
     return [
         Scenario(
@@ -282,13 +276,13 @@ def _revoked_after_a_failed_sync() -> list[Scenario]:
             topics=(("orders", 4), ("payments", 4)),
             produce_interval=50 * MS,
             members=(plan("m1"), plan("m2")),
-            troubles=(
-                Trouble(at, Kind.ENFORCE),
+            faults=(
+                Fault(at, Kind.ENFORCE),
                 newcomers[0],
-                Trouble(at + 60 * MS, Kind.SUBSCRIBE),
+                Fault(at + 60 * MS, Kind.SUBSCRIBE),
                 *newcomers[1:],
-                *(Trouble(at + 1500 * MS + number, Kind.CLOSE, 2) for number in range(5)),
-                Trouble(at + 2500 * MS, Kind.SUBSCRIBE, detail=1),
+                *(Fault(at + 1500 * MS + number, Kind.CLOSE, 2) for number in range(5)),
+                Fault(at + 2500 * MS, Kind.SUBSCRIBE, detail=1),
             ),
         )
     ]
@@ -297,13 +291,13 @@ def _revoked_after_a_failed_sync() -> list[Scenario]:
 def _interrupted_when_it_is_fenced() -> list[Scenario]:
     """Another process takes a member's `group.instance.id`, and a signal handler raises soon after."""
     plan = MemberPlan("m1", static=True, processing=0)
-    twin = Trouble(5 * SECOND, Kind.TWIN)
+    twin = Fault(5 * SECOND, Kind.TWIN)
     return [
         Scenario(
             0,
             members=(plan,),
             produce_interval=5 * SECOND,
-            troubles=(twin, Trouble(5 * SECOND + MS, Kind.SIGNAL, detail=detail)),
+            faults=(twin, Fault(5 * SECOND + MS, Kind.SIGNAL, detail=detail)),
         )
         for detail in range(28, 46)
     ]
@@ -318,12 +312,12 @@ def _interrupted_when_offsets_are_looked_up() -> list[Scenario]:
             seed,
             members=(plan,),
             produce_interval=5 * SECOND,
-            troubles=tuple(
-                trouble
+            faults=tuple(
+                fault
                 for second in times
-                for trouble in (
-                    Trouble(second * SECOND, Kind.ENFORCE),
-                    Trouble(second * SECOND + MS, Kind.SIGNAL, detail=5 * second % 150 + 4 * part),
+                for fault in (
+                    Fault(second * SECOND, Kind.ENFORCE),
+                    Fault(second * SECOND + MS, Kind.SIGNAL, detail=5 * second % 150 + 4 * part),
                 )
             ),
         )
@@ -342,9 +336,9 @@ def _busy_after_an_interrupted_assignment() -> list[Scenario]:
             initial_delay=3 * SECOND,
             produce_interval=100 * MS,
             members=(MemberPlan("m1", processing=0),),
-            troubles=(
-                Trouble(2 * SECOND, Kind.SIGNAL, detail=detail),
-                Trouble(3 * SECOND + (350 + 70 * part) * MS, Kind.BUSY, duration=9 * SECOND),
+            faults=(
+                Fault(2 * SECOND, Kind.SIGNAL, detail=detail),
+                Fault(3 * SECOND + (350 + 70 * part) * MS, Kind.BUSY, duration=9 * SECOND),
             ),
         )
         for seed in range(2)
@@ -364,8 +358,8 @@ def _left_before_the_group_has_assigned() -> list[Scenario]:
             members=(MemberPlan("m1"),),
             by_hand=(plan,),
             produce_interval=20 * MS,
-            troubles=tuple(
-                Trouble((2 + 7 * part) * SECOND, Kind.BUSY, 1, duration=4 * SECOND) for part in range(12)
+            faults=tuple(
+                Fault((2 + 7 * part) * SECOND, Kind.BUSY, 1, duration=4 * SECOND) for part in range(12)
             ),
         )
         for seed in range(4)

@@ -1,4 +1,4 @@
-"""The story of a simulation: what happened, in words, with times; and a digest that tells two runs apart."""
+"""Story of a simulation: its events in words, with times, and a digest, by which two runs are compared."""
 
 import zlib
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Story:
         self._scheduler = scheduler
         self._keep = keep
 
-    def tell(self, who: str, words: str) -> None:
+    def record(self, who: str, words: str) -> None:
         """Add a line."""
         now = self._scheduler.now
         self.digest = zlib.crc32(f"{now} {who} {words}".encode(), self.digest)

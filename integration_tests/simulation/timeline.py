@@ -1,4 +1,4 @@
-"""A picture of a simulation: for each member the partitions that it owned, the messages, and the troubles."""
+"""A picture of a simulation: for each member the partitions that it owned, the messages, and the faults."""
 
 import html
 import re

@@ -103,12 +103,12 @@ def check(records: Records, timing: Timing) -> Findings:
     findings.messages = len(produced)
     findings.violations += _failures("producer", "", records.produced)
     findings.violations += (
-        Violation("hung", "", f"{fault.whom} did not end when signalled", None, (fault.whom,), fault.time)
+        Violation("hung", "", f"{fault.target} did not end when signalled", None, (fault.target,), fault.time)
         for fault in records.faults
         if fault.what == "hang"
     )
     findings.violations += (
-        Violation("kept", "", f"{fault.whom} kept a deleted topic", None, (fault.whom,), fault.time)
+        Violation("kept", "", f"{fault.target} kept a deleted topic", None, (fault.target,), fault.time)
         for fault in records.faults
         if fault.what == "keep deleted topic"
     )
@@ -127,12 +127,12 @@ class Incarnations:
         """Collect the times of deletion and re-creation."""
         self._made: defaultdict[str, list[float]] = defaultdict(list)
         self._gone: defaultdict[str, list[Interval]] = defaultdict(list)
-        self._left_deleted = {fault.whom for fault in faults if fault.what == "leave topic deleted"}
+        self._left_deleted = {fault.target for fault in faults if fault.what == "leave topic deleted"}
         for fault in faults:
             if fault.what == "make topic":
-                self._made[fault.whom].append(fault.time)
+                self._made[fault.target].append(fault.time)
             elif fault.what == "delete topic":
-                self._gone[fault.whom].append((fault.time, math.inf))
+                self._gone[fault.target].append((fault.time, math.inf))
         for topic, made in self._made.items():
             self._gone[topic] = [
                 (begin, min((time for time in made if time > begin), default=math.inf))
@@ -256,15 +256,17 @@ class _Group:
             text = f"consumed {forbidden}, which it may not read"
             self._report("forbidden", text, read[0].begin, member, key=read[0].key)
         begin, end = member.started.time, member.events[-1].time
-        troubled = [*self._outages, *member.frozen, *member.silent]
-        longest = max(_gaps(begin, end, merged(troubled)))
+        faulty = [*self._outages, *member.frozen, *member.silent]
+        longest = max(_gaps(begin, end, merged(faulty)))
         if forbidden is None and longest > _FORBIDDEN_SECONDS:
             text = "polled without an authorization error of the forbidden topic"
             self._report("no error", text, end, member)
 
     def _check_wakeups(self, member: MemberHistory) -> None:
         """Each WakeupError follows a wakeup, and each wakeup leads to one, unless one was pending already."""
-        asked = [fault.time for fault in self._faults if fault.what == "wakeup" and fault.whom == member.name]
+        asked = [
+            fault.time for fault in self._faults if fault.what == "wakeup" and fault.target == member.name
+        ]
         raised = [event.time for event in member.events if isinstance(event, WakeupRaised)]
         for number, time in enumerate(raised):
             if bisect_right(asked, time) <= number:
@@ -316,14 +318,14 @@ class _Group:
         if window.ended_by is not End.KILLED:
             return window.end
         # The coordinator learns of a killed member only when its session expires.
-        heirs = (
+        successors = (
             member.started.time
             for member in self._members
             if member.started.instance is not None
             and member.started.instance == window.member.started.instance
             and member.started.time >= window.end
         )
-        return min(self._forgotten(window), *heirs, math.inf)
+        return min(self._forgotten(window), *successors, math.inf)
 
     def _forgotten(self, window: Window) -> float:
         """Return the earliest time at which the coordinator may have reassigned the partition."""

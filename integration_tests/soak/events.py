@@ -155,7 +155,7 @@ class FaultInjected(Event):
     """A fault was injected into a member (`stop`, `continue`, `kill`, `leave`, …), the cluster or a topic."""
 
     what: str
-    whom: str
+    target: str
     until: float
     """The end of the injection; equal to `time` if it is instantaneous."""
 

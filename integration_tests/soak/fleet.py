@@ -85,13 +85,13 @@ class Fleet:
     # --- Faults -------------------------------------------------------------------------------------
 
     @contextmanager
-    def injecting(self, what: str, whom: str = "") -> Iterator[None]:
+    def injecting(self, what: str, target: str = "") -> Iterator[None]:
         """Record the fault that the body injects, with its duration."""
         begun = now()
         try:
             yield
         finally:
-            fault = FaultInjected(begun, what, whom, now())
+            fault = FaultInjected(begun, what, target, now())
             self.faults.append(fault)
             self._journal.write(fault)
 

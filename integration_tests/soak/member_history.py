@@ -128,7 +128,7 @@ def read_history(history: Iterable[Event], faults: Iterable[FaultInjected]) -> M
     if started is None:
         return None
     member = MemberHistory(started, events)
-    mine = [fault for fault in faults if fault.whom == member.name]
+    mine = [fault for fault in faults if fault.target == member.name]
     member.killed = min((fault.until for fault in mine if fault.what == "kill"), default=math.inf)
     member.hung = any(fault.what == "hang" for fault in mine)
     member.frozen = merged([*_stops(mine), *_starvations(events), *_after_death(mine)])

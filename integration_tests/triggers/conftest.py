@@ -51,13 +51,13 @@ def settle(kafka: Kafka, group: str) -> Settle:
         def reached() -> bool:
             return all(member.generation == generation for member in members)
 
-        def told() -> str:
+        def description() -> str:
             return f"{[(member.name, member.generation) for member in members]} to be all of {generation}"
 
         wait_until(
             reached, f"{', '.join(member.name for member in members)} to be of generation {generation}"
         )
-        stays_so(reached, FIVE_HEARTBEATS, told())
+        stays_so(reached, FIVE_HEARTBEATS, description())
         stored = [
             entry for entry in offsets_topic.generations(kafka.bootstrap_servers, group) if entry.members
         ]

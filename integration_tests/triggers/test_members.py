@@ -139,7 +139,7 @@ def test_a_member_that_does_not_poll_in_time_loses_everything_and_comes_back(
     stalled.pause_polling()
     settle(4, other)
     assert sorted(other.owned) == all_of(topic)
-    assert stalled.callbacks == []  # nobody is there to hear
+    assert stalled.callbacks == []  # no poll can call them
     stalled.resume_polling()
     settle(6, stalled, other)
 

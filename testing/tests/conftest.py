@@ -13,7 +13,7 @@ from harness.patience import PATIENCE
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], bool]:
-    """Wait for a condition on processes, which tell nobody when they end."""
+    """Wait for a condition on processes, which send no signal when they end."""
 
     def wait(condition: Callable[[], bool]) -> bool:
         deadline = time.monotonic() + PATIENCE

@@ -313,7 +313,7 @@ def test_on_assignment_is_called_and_user_data_reaches_the_leader() -> None:
         def user_data(self, topics: frozenset[str]) -> bytes:  # noqa: ARG002 - it says something else
             return repr(self.had).encode()
 
-        def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:  # noqa: ARG002 - not told
+        def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:  # noqa: ARG002 - not used
             self.had = assignment
 
         def assign(self, group: Group) -> Plan:

@@ -26,7 +26,7 @@ KAFKA = "org.apache.kafka:kafka_2.13:4.3.1"
 
 @pytest.fixture
 def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeJava:
-    """Put a `java` first on the PATH that answers as told, and make it the only one."""
+    """Put a `java` first on the PATH that answers with this text, and make it the only one."""
 
     def install(script: str) -> Path:
         program = tmp_path / "bin" / "java"

@@ -37,7 +37,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @pytest.fixture
 def echo() -> Iterator[int]:
-    """A server that says what it hears; its port."""
+    """A server that echoes; its port."""
     with _Server(("127.0.0.1", 0), _Echo) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

@@ -1,4 +1,4 @@
-"""A broker's secured listeners: whom they let in, with Kafka's own clients of librdkafka."""
+"""A broker's secured listeners: which clients they let in, with librdkafka's clients."""
 
 import base64
 import json

@@ -23,7 +23,7 @@ GROUP = "group"
 
 @dataclass
 class Client:
-    """A process with one connection, which records what it is told, and when."""
+    """A process with one connection, which records what it receives, and when."""
 
     cluster: Cluster
     process: Process

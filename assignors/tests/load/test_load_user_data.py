@@ -24,11 +24,11 @@ from groupwright.assignors import (
 from groupwright.assignors._wire.load_data import MemberLoadData, decode_load_data, encode_load_data
 
 UNKNOWN = None
-TOLD = encode_load_data(MemberLoadData(7, 1.0, {"t": {3: 0.25}}))
+USER_DATA = encode_load_data(MemberLoadData(7, 1.0, {"t": {3: 0.25}}))
 OWNED = encode_load_data(MemberLoadData(7, 1.0, {"t": {3: 0.25}}, PartitionsByTopic({"t": [0, 3], "u": [1]})))
 
 
-def told(data: list[bytes | None]) -> list[float | None]:
+def processing_times(data: list[bytes | None]) -> list[float | None]:
     """Return the processing times that the leader reads for a topic of four partitions."""
     members = [Member(f"m-{number}", ["t"], user_data=each) for number, each in enumerate(data)]
     times = sent_processing_times(members, {"t": Topic(4)})["t"].tolist()
@@ -65,62 +65,62 @@ def test_the_previous_assignment_follows_in_version_3() -> None:
     for each in (data, without_times, data + b"a later field"):
         assert decode_load_data(each) == MemberLoadData(7, 2.5)
         assert decode_previous_assignment(each, "load-aware") == previous
-    assert told([data]) == [None, None, None, 0.625]
-    assert decode_previous_assignment(TOLD, "load-aware") == {}
+    assert processing_times([data]) == [None, None, None, 0.625]
+    assert decode_previous_assignment(USER_DATA, "load-aware") == {}
 
 
 def test_a_member_tells_the_processing_times_of_what_it_was_assigned_last() -> None:
     assignor = LoadAwareAssignor(weights=ProcessingTime(), capacity=2)
     assignor.processing_times = {"t": {0: 0.25, 1: 0.5, 2: 1.0}, "u": {0: 4.0}}
     assignor.on_assignment(PartitionsByTopic({"t": [1, 2, 3]}), 12)
-    assert told([assignor.user_data(frozenset())]) == [UNKNOWN, 1.0, 2.0, UNKNOWN]
+    assert processing_times([assignor.user_data(frozenset())]) == [UNKNOWN, 1.0, 2.0, UNKNOWN]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-7, 0.000_123, 0.02, 65.0])
 def test_processing_times_are_exact_to_a_thousandth(seconds: float) -> None:
     data = encode_load_data(MemberLoadData(processing_times={"t": {0: seconds}}))
-    assert told([data])[0] == pytest.approx(seconds, rel=1e-3, abs=1e-10)
+    assert processing_times([data])[0] == pytest.approx(seconds, rel=1e-3, abs=1e-10)
 
 
 def test_processing_times_of_more_than_a_minute_count_as_65_s() -> None:
     data = encode_load_data(MemberLoadData(processing_times={"t": {0: 1e9}}))
-    assert told([data])[0] == 65.504
+    assert processing_times([data])[0] == 65.504
 
 
 def test_of_two_members_that_tell_of_one_partition_the_average_counts() -> None:
     one, other = (encode_load_data(MemberLoadData(processing_times={"t": {0: s}})) for s in (0.25, 0.75))
-    assert told([one, None, other])[0] == 0.5
+    assert processing_times([one, None, other])[0] == 0.5
 
 
 LIES = {
-    "cut off": TOLD[:-1],
-    "without the array": TOLD[:14],
-    "a length beyond the end": TOLD[:21] + (2**31 - 1).to_bytes(4, "big") + TOLD[25:],
-    "not a number": TOLD[:-2] + struct.pack(">e", math.nan),
-    "infinite": TOLD[:-2] + struct.pack(">e", math.inf),
-    "negative": TOLD[:-2] + struct.pack(">e", -1.0),
-    "a partition that is not there": TOLD[:-6] + struct.pack(">i", 4) + TOLD[-2:],
-    "a negative partition": TOLD[:-6] + struct.pack(">i", -1) + TOLD[-2:],
-    "another topic": TOLD.replace(b"t", b"v"),
-    "version 1": b"\0\1" + TOLD[2:],
+    "cut off": USER_DATA[:-1],
+    "without the array": USER_DATA[:14],
+    "a length beyond the end": USER_DATA[:21] + (2**31 - 1).to_bytes(4, "big") + USER_DATA[25:],
+    "not a number": USER_DATA[:-2] + struct.pack(">e", math.nan),
+    "infinite": USER_DATA[:-2] + struct.pack(">e", math.inf),
+    "negative": USER_DATA[:-2] + struct.pack(">e", -1.0),
+    "a partition that is not there": USER_DATA[:-6] + struct.pack(">i", 4) + USER_DATA[-2:],
+    "a negative partition": USER_DATA[:-6] + struct.pack(">i", -1) + USER_DATA[-2:],
+    "another topic": USER_DATA.replace(b"t", b"v"),
+    "version 1": b"\0\1" + USER_DATA[2:],
 }
 
 
 @pytest.mark.parametrize("data", LIES.values(), ids=LIES)
 def test_what_is_wrong_in_processing_times_is_unknown(data: bytes) -> None:
-    assert told([data]) == [UNKNOWN] * 4
-    assert told([TOLD, data])[3] == 0.25
+    assert processing_times([data]) == [UNKNOWN] * 4
+    assert processing_times([USER_DATA, data])[3] == 0.25
 
 
 def test_a_member_that_measures_nothing_tells_nothing() -> None:
-    assert sends_processing_times(Member("m", ["t"], user_data=TOLD))
-    assert not sends_processing_times(Member("m", ["t"], user_data=TOLD[:-1]))
+    assert sends_processing_times(Member("m", ["t"], user_data=USER_DATA))
+    assert not sends_processing_times(Member("m", ["t"], user_data=USER_DATA[:-1]))
     assert not sends_processing_times(Member("m", ["t"], user_data=encode_load_data(MemberLoadData())))
     assert not sends_processing_times(Member("m", ["t"]))
 
 
 def test_what_is_before_the_end_of_processing_times_counts() -> None:
-    assert told([TOLD[:14] + (2**31 - 1).to_bytes(4, "big") + TOLD[18:]])[3] == 0.25
+    assert processing_times([USER_DATA[:14] + (2**31 - 1).to_bytes(4, "big") + USER_DATA[18:]])[3] == 0.25
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
@@ -150,9 +150,11 @@ def test_data_that_ends_after_the_generation_has_it() -> None:
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.sampled_from([b"", b"\0\3" + TOLD[2:], OWNED[:-20]]), st.binary(max_size=40))
+@given(st.sampled_from([b"", b"\0\3" + USER_DATA[2:], OWNED[:-20]]), st.binary(max_size=40))
 def test_no_bytes_break_a_rebalance(start: bytes, data: bytes) -> None:
-    assert all(each is None or each >= 0 for each in told([data, b"\0\2" + data, TOLD[:14] + data]))
+    assert all(
+        each is None or each >= 0 for each in processing_times([data, b"\0\2" + data, USER_DATA[:14] + data])
+    )
     sent = decode_load_data(data)
     assert 0.001 <= sent.capacity <= 1000
     assert sent.generation >= -1

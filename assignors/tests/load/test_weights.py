@@ -116,7 +116,7 @@ def test_sources_are_added_and_multiplied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: Throughput(window=0), "window must be a positive number of seconds, not 0"),
         (lambda: Throughput(window=math.nan), "not nan"),
@@ -125,8 +125,8 @@ def test_sources_are_added_and_multiplied() -> None:
         (lambda: Lag() * -1, "a factor of weights must be a finite number from 0, not -1"),
     ],
 )
-def test_a_wrong_argument_is_named(make: Callable[[], WeightSource], told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_a_wrong_argument_is_named(make: Callable[[], WeightSource], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         make()
 
 

@@ -237,7 +237,7 @@ def arbitrary_group() -> Callable[[random.Random], Group]:
 
 @pytest.fixture(scope="session")
 def eventful_group() -> Callable[[random.Random, int], Group]:
-    """A function that makes a group at rest, to which as many things as told have happened since."""
+    """A function that makes a group at rest, to which so many things have happened since."""
 
     def make(rng: random.Random, events: int) -> Group:
         names = [f"topic-{number}" for number in range(rng.randint(2, 7))]

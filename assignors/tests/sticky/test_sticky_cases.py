@@ -55,7 +55,7 @@ class Case:
         story: What it is about.
         topics: Partition counts.
         members: The members by id.
-        loads: How many partitions each member gets; a list tells no more than that these are the loads.
+        loads: How many partitions each member gets; a list says no more than that these are the loads.
         keeps: What a member must have in the end, of what it owns.
         moved: How many partitions leave a member whose claim holds.
         exactly: The whole result, where there is but one.
@@ -296,7 +296,7 @@ CASES = [
         exactly={id_: {topic: [number] for topic in T123} for number, id_ in enumerate(("c1", "c2", "c3"))},
     ),
     Case(
-        "claims that nobody contests hold, whatever their generations",
+        "undisputed claims hold, whatever their generations",
         {"topic1": 3, "topic2": 3, "topic3": 3, "topic4": 3},
         {
             "c1": Joins([*T123, "topic4"], {}, -1),

@@ -126,7 +126,7 @@ def owners(assignor: Assignor, *members: Member) -> Assignment:
 
 
 def test_sticky_believes_the_user_data_and_not_the_subscription() -> None:
-    """Its members give up everything before they join, so what they had stands nowhere else."""
+    """Its members revoke everything before they join, so what they had is known from nothing else."""
     c1 = Member(
         "c1",
         ["a"],
@@ -208,10 +208,10 @@ def test_members_of_old_and_new_subscriptions_keep_what_they_own() -> None:
 
 @pytest.mark.parametrize("owned", [{}, {"orders": [0, 2], "payments": [1]}])
 def test_the_previous_assignment_is_decoded_from_user_data(owned: dict[str, list[int]]) -> None:
-    told = encode_owned(Owned(PartitionsByTopic(owned), 3))
+    user_data = encode_owned(Owned(PartitionsByTopic(owned), 3))
 
-    assert decode_previous_assignment(told) == owned
-    assert decode_previous_assignment(told[:-4]) == owned  # version 0, without a generation
+    assert decode_previous_assignment(user_data) == owned
+    assert decode_previous_assignment(user_data[:-4]) == owned  # version 0, without a generation
 
 
 @pytest.mark.parametrize("data", [None, b"", b"?", b"\0\0\0\1"])

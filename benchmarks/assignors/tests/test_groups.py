@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks.assignors.cases import LOAD_AWARE, Case, Event, Subscriptions, full_matrix
-from benchmarks.assignors.groups import NOBODY, RACKS, make_group
+from benchmarks.assignors.groups import RACKS, UNASSIGNED, make_group
 from benchmarks.assignors.subscriptions import make_inputs
 
 from groupwright.assignors import decode_subscription
@@ -51,7 +51,7 @@ def test_events_leave_what_they_say(event: Event, members: int, owned: int, part
     group = make_group(replace(CASE, event=event))
 
     assert len(group.members) == members
-    assert abs(int((group.owners != NOBODY).sum()) - owned) <= 1
+    assert abs(int((group.owners != UNASSIGNED).sum()) - owned) <= 1
     assert abs(int(group.sizes.sum()) - partitions) <= CASE.topics
 
 
@@ -62,8 +62,8 @@ def test_members_say_what_they_own_in_bytes_that_can_be_read() -> None:
 
     starts = np.cumsum(group.sizes) - group.sizes
     for number, member in enumerate(group.members):
-        told = [starts[group.topics.index(name)] + array for name, array in read[member].owned.items()]
-        assert np.array_equal(np.concatenate(told), np.flatnonzero(group.owners == number))
+        owned = [starts[group.topics.index(name)] + array for name, array in read[member].owned.items()]
+        assert np.array_equal(np.concatenate(owned), np.flatnonzero(group.owners == number))
         assert read[member].rack == RACKS[number % len(RACKS)]
         assert read[member].generation > 0
 

@@ -89,7 +89,7 @@ def beyond_the_end(answer: list[MemberBytes]) -> list[MemberBytes]:
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [
-        (without_a_member, "given to nobody"),
+        (without_a_member, "without an owner"),
         (with_a_stranger, "strange members"),
         (with_one_twice, "two owners"),
         (cut_off, "cannot be read"),

@@ -9,7 +9,7 @@ from benchmarks.assignors.cases import GROUPWRIGHT, JAVA, LOAD_AWARE, Case, Even
 from benchmarks.assignors.contestants import Contestant
 from benchmarks.assignors.results import Outcome, Row, Status
 from benchmarks.assignors.runner import Effort, run_case
-from benchmarks.assignors.verdict import judge, ratio
+from benchmarks.assignors.targets import findings_of, ratio
 
 CASE = Case(
     assignor="range",
@@ -32,8 +32,8 @@ EFFORT = Effort(patience=0.01, longest=0.1, limit=0.5)
         ("pass", Status.FAILED, "it ended without a word"),
     ],
 )
-def test_trouble_is_told(program: str, status: Status, note: str, tmp_path: Path) -> None:
-    contestant = Contestant(JAVA, "trouble", (sys.executable, "-c", program))
+def test_a_failed_run_is_noted(program: str, status: Status, note: str, tmp_path: Path) -> None:
+    contestant = Contestant(JAVA, "failing", (sys.executable, "-c", program))
 
     outcome = run_case(CASE, [contestant], EFFORT, tmp_path, lambda *_: None).outcomes[JAVA]
 
@@ -52,7 +52,7 @@ def test_a_contestant_is_measured_and_its_answer_judged(tmp_path: Path) -> None:
     assert outcome.quality is not None
     # Of each topic's 10 partitions, range gives 3, 3, 2 and 2.
     assert (outcome.quality.fault, outcome.quality.squares) == ("", 2 * 12**2 + 2 * 8**2)
-    assert judge(row) == []
+    assert findings_of(row) == []
 
 
 def test_a_load_aware_step_is_measured_against_its_limit(tmp_path: Path) -> None:
@@ -76,7 +76,9 @@ def test_a_load_aware_step_is_measured_against_its_limit(tmp_path: Path) -> None
     assert outcome.quality.peak is not None
     assert outcome.quality.peak < 1.01
     slow = Row(case, row.outcomes | {GROUPWRIGHT: replace(outcome, best=0.3)})
-    assert [(finding.text, finding.reached) for finding in judge(slow)] == [("300 ms, wanted 200", False)]
+    assert [(finding.text, finding.reached) for finding in findings_of(slow)] == [
+        ("300 ms, wanted 200", False)
+    ]
 
 
 def test_who_runs_out_of_time_is_slower_by_at_least_that() -> None:

@@ -35,10 +35,10 @@ def test_even_loads_of_all_partitions_are_settled() -> None:
     ("lines", "what"),
     [
         (("gained 0 1 0,1,2,3", "gained 1 1 4"), "the loads differ by three"),
-        (("gained 0 1 0,1,2", "gained 1 1 3"), "nobody owns the last one"),
+        (("gained 0 1 0,1,2", "gained 1 1 3"), "the last one has no owner"),
         (("gained 0 1 0,1,2", "gained 1 1 2,3"), "one has two owners"),
         (("gained 0 1 0,1,2,3,4",), "the second member has nothing yet"),
-        (("gained 0 1 0,1,2", "gained 1 1 3,4", "gave 1 2 3"), "one was given up"),
+        (("gained 0 1 0,1,2", "gained 1 1 3,4", "gave 1 2 3"), "one was revoked"),
     ],
 )
 def test_anything_else_is_not(lines: tuple[str, ...], what: str) -> None:

@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from benchmarks.consumer.processes import TroubleError, measured, programs
+from benchmarks.consumer.processes import RunFailedError, measured, programs
 from benchmarks.consumer.results import Status
 
 
@@ -23,8 +23,8 @@ def python(program: str) -> tuple[str, ...]:
         ("pass", Status.FAILED, "it ended without a word"),
     ],
 )
-def test_trouble_is_told(program: str, status: Status, note: str) -> None:
-    with pytest.raises(TroubleError) as raised:
+def test_a_failed_run_is_noted(program: str, status: Status, note: str) -> None:
+    with pytest.raises(RunFailedError) as raised:
         measured(python(program), {}, seconds=1)
 
     assert (raised.value.status, raised.value.note) == (status, note)

@@ -56,7 +56,7 @@ def member_id(fleet: Fleet, group: int, member: int) -> str:
 
 
 def client_id(fleet: Fleet, group: int, member: int) -> str:
-    """Return a member's client id: whoever joins takes the place of one of the first members."""
+    """Return a member's client id: a member that joins takes the place of one of the first members."""
     return f"{fleet.group_id(group)}-client-{member % fleet.members}"
 
 

@@ -375,7 +375,7 @@ def stall(run: "ScenarioRun") -> Outcome:
     run.until(lambda: member.owned == 2 and member.rebalances() == 1, member)
     member.do("pause", member.do("assignment"))
     run.until(lambda: member.value("lag", topic=topic) is not None, member)
-    # This is the stall: nothing else tells the client that its application hangs.
+    # This is the stall: nothing else shows the client that its application hangs.
     time.sleep(7.5)
     used = member.value("poll_interval_used_ratio")
     stalled = member.value("lag", topic=topic), member.value("membership_state", state="unjoined")

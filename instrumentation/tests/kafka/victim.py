@@ -10,12 +10,12 @@ from confluent_kafka import Consumer
 def main(config: dict[str, Any], topic: str) -> None:
     consumer = Consumer(config)
 
-    def tell(_: object, partitions: list[Any]) -> None:
+    def report(_: object, partitions: list[Any]) -> None:
         if partitions:
             sys.stdout.write(f"{len(partitions)}\n")
             sys.stdout.flush()
 
-    consumer.subscribe([topic], on_assign=tell)
+    consumer.subscribe([topic], on_assign=report)
     while True:
         consumer.poll(1.0)
 

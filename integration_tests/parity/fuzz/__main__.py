@@ -24,7 +24,7 @@ from parity.trace import Trace  # noqa: TC001 - as all imports here
 _SECONDS = 90.0
 """After which a program is taken to hang."""
 _ROUNDS = 3
-"""Times that a difference has to show before it is one: what either side does now and then is told apart."""
+"""Times that a difference has to show before it is one: this excludes what either side does now and then."""
 _TRIES = 6
 """Runs of the original; ours has to match one of them."""
 _SMALLER = 40

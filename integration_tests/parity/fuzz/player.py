@@ -630,12 +630,12 @@ class Player:
 
     def _grow_topic(self, number: int) -> None:
         if self._second is not None:
-            return  # each of the original's members joins again when it hears of the growth: once or twice, by chance
+            return  # each of the original's members joins again when it sees the growth: once or twice, by chance
         self._settle()
         topic, count = self._topics[number], self._program.partitions[number] + 1
         self._lab.attempt("grow", lambda: self._lab.grow(topic, count))
         self._ends[topic, count - 1] = 0
-        # The original may else join once more, a second later, when it hears of the growth.
+        # The original may else join once more, a second later, when it sees the growth.
         self._client.raw.list_topics(topic, timeout=_REQUEST)
         self._settle_when(lambda: (topic, count - 1) in self._owned(self._client))
 

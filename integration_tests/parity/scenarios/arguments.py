@@ -179,7 +179,7 @@ def one_that_was_never_initialised_is_closed(lab: Lab) -> None:
 
 @scenario()
 def an_offset_of_an_unassigned_partition_is_not_stored(lab: Lab) -> None:
-    """The code tells a topic that the consumer never had from another partition of one that it has."""
+    """The code differs between a topic that the consumer never had and another partition of one it has."""
     topic, other = lab.topic(partitions=2, messages=3), lab.topic()
     consumer = lab.consumer(enable_auto_commit=False, enable_auto_offset_store=False)
     consumer.assign([TopicPartition(topic, 0, 0)])

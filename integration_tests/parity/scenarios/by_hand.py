@@ -54,7 +54,7 @@ def by_hand_out_of_range(lab: Lab) -> None:
 
 @scenario()
 def by_hand_out_of_range_and_an_error(lab: Lab) -> None:
-    """With auto.offset.reset=error the application hears of it."""
+    """With auto.offset.reset=error the application gets an error."""
     topic = lab.topic(messages=5)
     consumer = _consumer(lab, auto_offset_reset="error")
     consumer.assign(partitions(topic, 1000))
@@ -127,7 +127,7 @@ def by_hand_twice_the_same(lab: Lab) -> None:
 
 @scenario()
 def by_hand_a_topic_that_does_not_exist(lab: Lab) -> None:
-    """The application hears of it, and the other partitions are read."""
+    """The application gets the error, and the other partitions are read."""
     topic = lab.topic(messages=5)
     consumer = _consumer(lab)
     consumer.assign([TopicPartition(topic, 0, 0), TopicPartition(lab.name_topic(), 0, 0)])
@@ -359,7 +359,7 @@ def by_hand_and_a_commit_under_way_when_the_group_assigns(lab: Lab) -> None:
     consumer.subscribe([topic])
     lab.wait(lab.group_is_stable, "the group is stable")
     lab.produce(topic, 2)
-    time.sleep(0.3)  # the member hears of its assignment
+    time.sleep(0.3)  # the member gets its assignment
     consumer.commit(asynchronous=True)
     consumer.read(2)
     consumer.close()

@@ -290,7 +290,7 @@ def close_with_a_failing_on_revoke(lab: Lab) -> None:
 
 @scenario()
 def close_reports_its_commit_to_on_commit(lab: Lab) -> None:
-    """The last commit of auto commit is told to on_commit."""
+    """on_commit is called for the last automatic commit."""
     topic = lab.topic(messages=4)
     consumer = _subscribed(lab, topic, on_commit=lambda *_: None)
     consumer.read(4)
@@ -299,7 +299,7 @@ def close_reports_its_commit_to_on_commit(lab: Lab) -> None:
 
 @scenario()
 def close_calls_on_commit_before_on_revoke(lab: Lab) -> None:
-    """A commit that has ended before close is told before on_revoke is called."""
+    """on_commit is called for a commit that has ended before close, before on_revoke is."""
     topic = lab.topic(messages=4)
     consumer = _subscribed(lab, topic, enable_auto_commit=False, on_commit=record)
     consumer.read(4)
@@ -310,7 +310,7 @@ def close_calls_on_commit_before_on_revoke(lab: Lab) -> None:
 
 @scenario()
 def on_commit_is_called_before_a_later_on_revoke(lab: Lab) -> None:
-    """A commit that has ended before a rebalance is told first, whenever the application polls."""
+    """on_commit is called for a commit that has ended before a rebalance, before the callbacks of that."""
     topic = lab.topic(2, messages=4)
     called: list[str] = []
     consumer = lab.consumer(enable_auto_commit=False, on_commit=lambda *_: called.append("on_commit"))
@@ -514,7 +514,7 @@ def a_consumer_dropped_before_it_was_used(lab: Lab) -> None:
 
 @scenario(breaks_kafka=True)
 def close_with_a_broker_that_is_down(lab: Lab) -> None:
-    """Close ends although nothing can be committed and nobody hears of the leaving."""
+    """Close ends although nothing can be committed and no broker gets LeaveGroup."""
     kafka = lab.kafka
     topic = lab.topic(messages=4)
     consumer = _subscribed(lab, topic)
@@ -538,7 +538,7 @@ def close_with_a_broker_that_is_silent(lab: Lab) -> None:
 
 @scenario(seconds=20, breaks_kafka=True)
 def close_with_nothing_to_commit_and_a_silent_broker(lab: Lab) -> None:
-    """Close ends although nobody answers its leaving."""
+    """Close ends although no broker answers LeaveGroup."""
     link = lab.link
     topic = lab.topic(messages=4)
     consumer = _subscribed(lab, topic, enable_auto_commit=False, socket_timeout_ms=3000)

@@ -95,7 +95,7 @@ def a_user_with_rights(lab: Lab) -> None:
 
 @scenario()
 def a_user_without_rights_to_the_topic(lab: Lab) -> None:
-    """The application hears of it."""
+    """The application gets the error."""
     topic = _closed_topic(lab)
     consumer = _limited(lab)
     consumer.subscribe([topic], **callbacks())
@@ -116,7 +116,7 @@ def a_user_without_rights_to_one_of_two_topics(lab: Lab) -> None:
 
 @scenario()
 def a_user_without_rights_to_the_group(lab: Lab) -> None:
-    """The application hears of it."""
+    """The application gets the error."""
     topic = lab.topic(messages=5)
     _close_group(lab)
     consumer = _limited(lab)
@@ -393,7 +393,7 @@ def _stranger(lab: Lab, heard: list[str]) -> Any:
 
 @scenario()
 def a_wrong_password_calls_error_cb(lab: Lab) -> None:
-    """error_cb hears of failed authentication."""
+    """error_cb is called for failed authentication."""
     topic, heard = lab.topic(messages=5), list[str]()
     raw = _stranger(lab, heard)
     raw.subscribe([topic])

@@ -14,7 +14,7 @@ from parity.scenarios import scenario
 
 @scenario(seconds=20)
 def a_subclass_that_overrides_poll(lab: Lab) -> None:
-    """A subclass's poll calls the original one, and its own is called by nobody else."""
+    """A subclass's poll calls the original one, and nothing else calls its own."""
 
     class Counting(lab.consumer_class):  # type: ignore[name-defined,misc] # the class under test
         polls = 0
@@ -72,7 +72,7 @@ def a_subclass_with_its_own_init(lab: Lab) -> None:
 
 @scenario(seconds=20)
 def a_subclass_whose_init_fails(lab: Lab) -> None:
-    """A subclass that forgets the original's __init__, or calls it twice, is told."""
+    """A subclass that forgets the original's __init__, or calls it twice, gets an error."""
 
     class Forgetful(lab.consumer_class):  # type: ignore[name-defined,misc] # the class under test
         def __init__(self) -> None:

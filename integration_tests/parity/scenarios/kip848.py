@@ -306,7 +306,7 @@ def kip848_settings_of_the_classic_protocol(lab: Lab) -> None:
 
 @scenario()
 def kip848_an_assignor_that_the_broker_does_not_have(lab: Lab) -> None:
-    """The application hears of it."""
+    """The application gets the error."""
     topic = lab.topic(messages=5)
     consumer = _member(lab, group_remote_assignor="no-such-assignor", error_cb=record)
     consumer.subscribe([topic], **callbacks())

@@ -336,7 +336,7 @@ def an_asynchronous_commit_of_nothing(lab: Lab) -> None:
 
 @scenario()
 def an_asynchronous_commit_of_an_unknown_partition(lab: Lab) -> None:
-    """on_commit hears of the failure, with an error for each partition."""
+    """on_commit is called with an error for each partition."""
     topic = lab.topic(messages=5)
     called: list[object] = []
     consumer = _subscribed(lab, topic, on_commit=lambda *given: called.append(given))

@@ -66,7 +66,7 @@ def a_cut_is_over_when_the_network_is_back(lab: Lab) -> None:
 
 @scenario(breaks_kafka=True)
 def a_link_that_loses_all_for_a_while_is_used_again(lab: Lab) -> None:
-    """Half-open connections: what is sent is lost, and nobody is told."""
+    """Half-open connections: what is sent is lost, without an error."""
     assert lab.kafka.running
     topic = lab.topic(messages=10)
     consumer = _consumer(lab)
@@ -117,7 +117,7 @@ def a_broker_that_was_stopped_is_used_again(lab: Lab) -> None:
 
 @scenario(breaks_kafka=True)
 def a_silent_coordinator_holds_up_close_for_a_while(lab: Lab) -> None:
-    """Nobody needs LeaveGroup's answer, so close() waits 5 s for it."""
+    """LeaveGroup's answer has no use, so close() waits 5 s for it."""
     assert lab.kafka.running
     topic = lab.topic(messages=10)
     consumer = _consumer(lab)

@@ -32,7 +32,7 @@ def nothing_comes_of_a_partition_that_is_paused(lab: Lab) -> None:
     consumer.idle(0.5)
     consumer.resume([TopicPartition(topic, 0)])
     consumer.read(4)
-    consumer.until(lambda: consumer.errors, "the end is told")
+    consumer.until(lambda: consumer.errors, "the error about the end")
     consumer.close()
 
 

@@ -183,7 +183,7 @@ def a_lost_session_calls_on_lost_in_a_cooperative_group(lab: Lab) -> None:
 
 @scenario()
 def a_lost_session_calls_on_revoke_without_on_lost(lab: Lab) -> None:
-    """Without on_lost, on_revoke hears of lost partitions."""
+    """Without on_lost, on_revoke is called for lost partitions."""
     _be_expelled(lab, "range", on_assign=record, on_revoke=record)
 
 
@@ -923,7 +923,7 @@ def closed_after_another_member_has_left(lab: Lab) -> None:
         lab.produce(one, 3)
         first.read(3)
         second.close()
-        time.sleep(0.2 * number)  # the group rebalances meanwhile, and nobody polls
+        time.sleep(0.2 * number)  # the group rebalances meanwhile, and no member polls
         first.close()
 
 

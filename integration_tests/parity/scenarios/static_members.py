@@ -117,7 +117,7 @@ def a_static_member_is_back_with_other_topics(lab: Lab) -> None:
 
 @scenario()
 def a_second_static_member_of_the_same_id(lab: Lab) -> None:
-    """The first one is fenced: it hears of that, and the second goes on."""
+    """The first one is fenced and gets an error, and the second goes on."""
     topic = lab.topic(1, messages=5)
     first = _static(lab, "a", enable_auto_commit=False)
     first.subscribe([topic], **callbacks())

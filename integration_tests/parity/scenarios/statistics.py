@@ -26,15 +26,15 @@ def _raised(consumer: Client, seconds: float = 10.0) -> bool:
 def statistics_are_told(lab: Lab) -> None:
     """stats_cb is called by poll, with librdkafka's statistics."""
     topic = lab.topic(2, messages=5)
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     consumer = lab.consumer(
-        statistics_interval_ms=200, client_id="mine", stats_cb=lambda text: told.append(json.loads(text))
+        statistics_interval_ms=200, client_id="mine", stats_cb=lambda text: reported.append(json.loads(text))
     )
     consumer.subscribe([topic])
     consumer.read(10)
-    told.clear()
-    consumer.until(lambda: len(told) > 1, "statistics are told twice")
-    last = told[-1]
+    reported.clear()
+    consumer.until(lambda: len(reported) > 1, "statistics twice")
+    last = reported[-1]
     lab.note(f"{last['client_id']} {last['type']} {sorted(last['topics']) == [topic]}")
     found = last["topics"][topic]["partitions"]
     lab.note(f"{sorted(found)}")
@@ -53,13 +53,15 @@ def statistics_are_told(lab: Lab) -> None:
 def statistics_of_the_group(lab: Lab) -> None:
     """The statistics' part about the group."""
     topic = lab.topic(2, messages=5)
-    told: list[dict[str, Any]] = []
-    consumer = lab.consumer(statistics_interval_ms=200, stats_cb=lambda text: told.append(json.loads(text)))
+    reported: list[dict[str, Any]] = []
+    consumer = lab.consumer(
+        statistics_interval_ms=200, stats_cb=lambda text: reported.append(json.loads(text))
+    )
     consumer.subscribe([topic])
     consumer.read(10)
-    told.clear()
-    consumer.until(lambda: len(told) > 1, "statistics are told twice")
-    group = told[-1]["cgrp"]
+    reported.clear()
+    consumer.until(lambda: len(reported) > 1, "statistics twice")
+    group = reported[-1]["cgrp"]
     lab.note(f"{sorted(group)}")
     lab.note(f"state {group['state']}, join state {group['join_state']}, size {group['assignment_size']}")
     consumer.close()
@@ -69,18 +71,18 @@ def statistics_of_the_group(lab: Lab) -> None:
 def statistics_of_committed_offsets(lab: Lab) -> None:
     """committed_offset and the lag behind it, by which many watch a consumer."""
     topic = lab.topic(messages=10)
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     consumer = lab.consumer(
         statistics_interval_ms=200,
         enable_auto_commit=False,
-        stats_cb=lambda text: told.append(json.loads(text)),
+        stats_cb=lambda text: reported.append(json.loads(text)),
     )
     consumer.subscribe([topic])
     consumer.read(10)
     consumer.commit(offsets=partitions(topic, 4), asynchronous=False)
-    told.clear()
-    consumer.until(lambda: len(told) > 1, "statistics are told twice")
-    part = told[-1]["topics"][topic]["partitions"]["0"]
+    reported.clear()
+    consumer.until(lambda: len(reported) > 1, "statistics twice")
+    part = reported[-1]["topics"][topic]["partitions"]["0"]
     lab.note(f"committed {part['committed_offset']}, lag {part['consumer_lag']}, app {part['app_offset']}")
     consumer.close()
 
@@ -89,18 +91,18 @@ def statistics_of_committed_offsets(lab: Lab) -> None:
 def statistics_of_what_was_taken(lab: Lab) -> None:
     """app_offset is the application's, not that of what was prefetched."""
     topic = lab.topic(messages=100)
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     consumer = lab.consumer(
         statistics_interval_ms=200,
         enable_auto_commit=False,
-        stats_cb=lambda text: told.append(json.loads(text)),
+        stats_cb=lambda text: reported.append(json.loads(text)),
     )
     consumer.assign(partitions(topic, 0))
     consumer.read(5)
     consumer.pause(partitions(topic, -1001))
-    told.clear()
-    consumer.until(lambda: len(told) > 1, "statistics are told twice")
-    part = told[-1]["topics"][topic]["partitions"]["0"]
+    reported.clear()
+    consumer.until(lambda: len(reported) > 1, "statistics twice")
+    part = reported[-1]["topics"][topic]["partitions"]["0"]
     lab.note(f"app {part['app_offset']}, lag {part['consumer_lag']}")
     consumer.close()
 
@@ -169,13 +171,13 @@ def stats_cb_calls_the_consumer(lab: Lab) -> None:
 @scenario()
 def no_statistics_without_an_interval(lab: Lab) -> None:
     """statistics.interval.ms is 0 by default."""
-    told: list[str] = []
+    reported: list[str] = []
     topic = lab.topic(messages=2)
-    consumer = lab.consumer(stats_cb=told.append)
+    consumer = lab.consumer(stats_cb=reported.append)
     consumer.assign(partitions(topic, 0))
     consumer.read(2)
     consumer.idle(0.5)
-    lab.note(f"{len(told)}")
+    lab.note(f"{len(reported)}")
     consumer.close()
 
 
@@ -254,19 +256,19 @@ def throttle_cb_hears_of_quotas(lab: Lab) -> None:
     """throttle_cb is called when the broker holds a fetch back."""
     topic = lab.topic()
     client = f"{lab.id}.throttled"
-    told: list[Any] = []
+    reported: list[Any] = []
     lab.throttle(client, 100_000)
-    consumer = lab.consumer(client_id=client, throttle_cb=told.append, enable_auto_commit=False)
+    consumer = lab.consumer(client_id=client, throttle_cb=reported.append, enable_auto_commit=False)
     consumer.assign(partitions(topic, 0))
 
     def throttled() -> bool:
-        if not told:
+        if not reported:
             lab.produce(topic, 10, size=20_000)
-        return bool(told)
+        return bool(reported)
 
     consumer.until(throttled, "throttle_cb was called")
     lab.trace.timelines.pop(consumer.name)  # how much was read until then is left to chance
-    lab.note(f"{type(told[0]).__name__} {told[0].broker_name != ''} {told[0].throttle_time > 0}")
+    lab.note(f"{type(reported[0]).__name__} {reported[0].broker_name != ''} {reported[0].throttle_time > 0}")
     consumer.close()
 
 
@@ -321,11 +323,11 @@ def callbacks_that_are_no_functions(lab: Lab) -> None:
 def callbacks_beside_the_configuration(lab: Lab) -> None:
     """Callbacks may be keywords."""
     topic = lab.topic(messages=3)
-    told: list[object] = []
+    reported: list[object] = []
     make: Any = lab.consumer_class
     config = {**lab.config(), "statistics.interval.ms": 200}
-    consumer = lab.adopt(make(config, stats_cb=told.append, on_commit=record))
+    consumer = lab.adopt(make(config, stats_cb=reported.append, on_commit=record))
     consumer.subscribe([topic])
     consumer.read(3)
-    consumer.until(lambda: told, "statistics are told")
+    consumer.until(lambda: reported, "statistics")
     consumer.close()

@@ -61,7 +61,7 @@ def allow(lab: Lab, kind: ResourceType, name: str, user: str) -> None:
     lab.admin.create_acls([binding])[binding].result(30)
 
 
-def told(client: Client, count: int = 1) -> Callable[[], bool]:
+def got_error(client: Client, count: int = 1) -> Callable[[], bool]:
     """Return whether so many errors were returned."""
     return lambda: len(client.errors) >= count
 
@@ -75,7 +75,7 @@ def a_missing_topic_beside_an_existing_one_is_an_error_once(lab: Lab) -> None:
     topic = lab.topic(messages=3)
     consumer = lab.consumer(topic_metadata_refresh_interval_ms=REFRESH)
     consumer.subscribe([topic, lab.name_topic("missing")])
-    consumer.until(told(consumer), "told")
+    consumer.until(got_error(consumer), "an error")
     consumer.read(3)
     consumer.idle(2.0)
     consumer.close()
@@ -87,13 +87,13 @@ def a_missing_topic_in_two_different_subscriptions_is_an_error_twice(lab: Lab) -
     topic, missing = lab.topic(), lab.name_topic("missing")
     consumer = lab.consumer()
     consumer.subscribe([topic, missing])
-    consumer.until(told(consumer), "told")
+    consumer.until(got_error(consumer), "an error")
     consumer.until_assigned()
     for topics in ([topic, missing], [topic]):
         consumer.subscribe(topics)
         consumer.idle(1.0)
     consumer.subscribe([topic, missing])
-    consumer.until(told(consumer, 2), "told again")
+    consumer.until(got_error(consumer, 2), "another error")
     consumer.until_assigned()
     consumer.close()
 
@@ -104,7 +104,7 @@ def a_missing_topic_is_consumed_once_it_is_there(lab: Lab) -> None:
     other, late = lab.topic(), lab.name_topic("late")
     consumer = lab.consumer(topic_metadata_refresh_interval_ms=REFRESH)
     consumer.subscribe([other, late])
-    consumer.until(told(consumer), "told")
+    consumer.until(got_error(consumer), "an error")
     consumer.until_assigned()
     lab.create(late)
     lab.produce(late, 3)
@@ -133,7 +133,7 @@ def an_expression_that_matches_nothing_is_an_error_by_its_text(lab: Lab) -> None
     topic = lab.topic(messages=3)
     consumer = lab.consumer()
     consumer.subscribe([topic, "^nowhere-at-all.*"])
-    consumer.until(told(consumer), "told")
+    consumer.until(got_error(consumer), "an error")
     consumer.read(3)
     consumer.close()
 
@@ -152,7 +152,7 @@ def consume_returns_the_error_of_a_missing_topic(lab: Lab) -> None:
 
 @scenario()
 def a_topic_without_rights_is_an_error_of_the_member_that_wants_it(lab: Lab) -> None:
-    """The group goes on with the other topic, whoever leads it."""
+    """The group goes on with the other topic, with any leader."""
     topic, secret = lab.topic(partitions=2, messages=3), lab.topic(messages=3)
     allow(lab, ResourceType.TOPIC, topic, "limited")
     allow(lab, ResourceType.GROUP, lab.group, "limited")
@@ -167,7 +167,7 @@ def a_topic_without_rights_is_an_error_of_the_member_that_wants_it(lab: Lab) -> 
         return len(modest.raw.assignment()) == len(curious.raw.assignment()) == 1
 
     modest.until(shared, "both have one partition")
-    curious.until(told(curious), "told")
+    curious.until(got_error(curious), "an error")
     lab.note(f"errors: {len(modest.errors)} and {len(curious.errors)}")
     modest.close()
     curious.close()
@@ -178,7 +178,7 @@ def a_subscription_of_which_nothing_exists(lab: Lab) -> None:
     """Its error comes once."""
     consumer = lab.consumer()
     consumer.subscribe([lab.name_topic("missing")], **callbacks())
-    consumer.until(told(consumer), "told")
+    consumer.until(got_error(consumer), "an error")
     consumer.idle(1.0)
     lab.note(f"members: {lab.members()}")
     consumer.close()
@@ -192,7 +192,7 @@ def a_session_timeout_that_the_broker_refuses_is_an_error_message(lab: Lab) -> N
     """INVALID_SESSION_TIMEOUT comes from poll again and again."""
     consumer = lab.consumer(session_timeout_ms=1_900_000, max_poll_interval_ms=2_000_000)
     consumer.subscribe([lab.topic()])
-    consumer.until(told(consumer), "told")
+    consumer.until(got_error(consumer), "an error")
     lab.note(f"with {consumer.errors[0].name()}")
     consumer.close()
 
@@ -206,7 +206,7 @@ def no_assignor_in_common_is_an_error_message(lab: Lab) -> None:
     other.until_assigned()
     consumer = lab.consumer(partition_assignment_strategy="range")
     consumer.subscribe([topic])
-    consumer.until(told(consumer), "told")
+    consumer.until(got_error(consumer), "an error")
     consumer.close()
     other.close()
 
@@ -221,7 +221,7 @@ def a_fenced_static_member_says_so_once(lab: Lab) -> None:
     second = lab.other_member(group_instance_id="one")
     second.subscribe([topic])
     second.until_assigned()
-    first.until(told(first), "told")
+    first.until(got_error(first), "an error")
     first.idle(1.0)
     first.attempt("subscribe", [topic])
     first.attempt("unsubscribe")
@@ -241,7 +241,7 @@ def a_fenced_static_member_has_lost_its_partitions(lab: Lab) -> None:
     second = lab.other_member(group_instance_id="one")
     second.subscribe([topic])
     second.until_assigned()
-    first.until(told(first), "told")
+    first.until(got_error(first), "an error")
     first.idle(0.5)
     first.assignment()
     first.close()

@@ -17,7 +17,7 @@ _PAUSE = 0.02
 
 
 def _polling(lab: Lab, consumer: Client, stop: threading.Event, *, pause: float = _PAUSE) -> threading.Thread:
-    """Have another thread poll until it is told to stop."""
+    """Have another thread poll until the event is set."""
 
     def loop() -> None:
         while not stop.is_set():

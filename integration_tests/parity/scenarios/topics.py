@@ -62,7 +62,7 @@ def one_of_two_topics_of_a_cooperative_group_is_deleted(lab: Lab) -> None:
 
 @scenario(seconds=30)
 def the_only_topic_is_deleted(lab: Lab) -> None:
-    """The partitions are revoked, and an error tells of the topic."""
+    """The partitions are revoked, and an error names the topic."""
     doomed = lab.topic(2, messages=3)
     consumer = _subscribed(lab, [doomed], enable_auto_commit=False)
     consumer.read(6)
@@ -74,7 +74,7 @@ def the_only_topic_is_deleted(lab: Lab) -> None:
 
 @scenario(seconds=30)
 def a_topic_is_made_anew(lab: Lab) -> None:
-    """A topic of the same name that is made after the first was given up is read from its beginning."""
+    """A topic of the same name that is made after the first was revoked is read from its beginning."""
     topic = lab.topic(messages=3)
     consumer = _subscribed(lab, [topic], enable_auto_commit=False)
     consumer.read(3)
@@ -100,7 +100,7 @@ def a_topic_that_is_made_later(lab: Lab) -> None:
 
 @scenario(seconds=30)
 def a_missing_topic_beside_another(lab: Lab) -> None:
-    """The topic that exists is consumed, and an error tells of the other."""
+    """The topic that exists is consumed, and an error names the other."""
     topic, missing = lab.topic(messages=3), lab.name_topic("missing")
     consumer = _subscribed(lab, [topic, missing])
     consumer.read(3)
@@ -224,7 +224,7 @@ def names_that_cannot_be(lab: Lab) -> None:
 
 @scenario(seconds=30)
 def a_name_that_cannot_be_beside_a_topic(lab: Lab) -> None:
-    """The topic is consumed, and an error tells of the name."""
+    """The topic is consumed, and an error has the name."""
     topic = lab.topic(messages=3)
     consumer = _subscribed(lab, [topic, "a b"])
     consumer.until(consumer.errors.copy, "an error", timeout=5)
@@ -245,7 +245,7 @@ def a_topic_named_twice(lab: Lab) -> None:
 
 @scenario(seconds=30)
 def a_topic_that_is_forbidden_later(lab: Lab) -> None:
-    """A topic whose right to be read is taken away: an error tells of it, and the other topic is consumed."""
+    """A topic whose right to be read is taken away: an error names it, and the other topic is consumed."""
     topic, secret = lab.topic(messages=3), lab.topic(messages=3, name="secret")
     consumer = lab.consumer(topic_metadata_refresh_interval_ms=300, **lab.secured("limited"))
     consumer.subscribe([topic, secret], **callbacks())

@@ -171,9 +171,9 @@ def test_a_killed_member_owns_until_its_session_could_have_ended() -> None:
 
 def test_the_heir_of_a_killed_static_member_owns_at_once_what_it_had() -> None:
     dead = Script("a", instance="i").gains(1)
-    heir = Script("b", start=3.1, instance="i").gains(3.5).revokes(11).ends(12)
+    successor = Script("b", start=3.1, instance="i").gains(3.5).revokes(11).ends(12)
 
-    assert rules(dead, heir, faults=[killed("a", 3)]) == []
+    assert rules(dead, successor, faults=[killed("a", 3)]) == []
 
 
 def test_a_member_that_does_not_poll_may_be_replaced_after_the_poll_interval() -> None:
@@ -291,9 +291,9 @@ def test_a_gap_within_an_assignment_is_skipped_too() -> None:
 
 def test_after_a_kill_what_was_not_committed_comes_again() -> None:
     dead = Script("a").gains(1).consumes(2, 0, 1, 2).commits(2.5, 1)
-    heir = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).revokes(9).ends(10)
+    successor = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).revokes(9).ends(10)
 
-    findings = findings_of(dead, heir, produced=3, faults=[killed("a", 3)])
+    findings = findings_of(dead, successor, produced=3, faults=[killed("a", 3)])
 
     assert findings.violations == []
     assert findings.duplicates == 2
@@ -301,9 +301,9 @@ def test_after_a_kill_what_was_not_committed_comes_again() -> None:
 
 def test_but_no_further_back_than_the_last_commit() -> None:
     dead = Script("a").gains(1).consumes(2, 0, 1, 2).commits(2.5, 2)
-    heir = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).revokes(9).ends(10)
+    successor = Script("b").gains(8).consumes(8.1, 1, 2).commits(8.5, 3).revokes(9).ends(10)
 
-    (violation,) = findings_of(dead, heir, faults=[killed("a", 3)]).violations
+    (violation,) = findings_of(dead, successor, faults=[killed("a", 3)]).violations
 
     assert violation.rule == "behind the commit"
     assert violation.text == "began at offset 1, although 2 had been committed before"
@@ -410,11 +410,11 @@ def test_what_is_in_hand_when_another_thread_closes_belongs_to_the_closed_assign
     def member(*events: Event, polled: float = 2.9) -> Script:
         return Script("a").gains(1).does(*events).revokes(3).consumes(3.05, 0, polled=polled).ends(4)
 
-    heir = Script("b").gains(3.1).consumes(3.2, 0).commits(3.5, 1).revokes(9).ends(10)
+    successor = Script("b").gains(3.1).consumes(3.2, 0).commits(3.5, 1).revokes(9).ends(10)
 
-    assert rules(member(Closing(2.95)), heir, produced=1) == []
-    assert rules(member(Closing(2.95), polled=3.01), heir, produced=1) == ["not owned"]
-    assert rules(member(), heir, produced=1) == ["not owned"]
+    assert rules(member(Closing(2.95)), successor, produced=1) == []
+    assert rules(member(Closing(2.95), polled=3.01), successor, produced=1) == ["not owned"]
+    assert rules(member(), successor, produced=1) == ["not owned"]
 
 
 def test_a_message_may_be_consumed_while_another_threads_close_commits_what_was_processed() -> None:
@@ -422,10 +422,10 @@ def test_a_message_may_be_consumed_while_another_threads_close_commits_what_was_
         begin = Script("a").gains(1).consumes(2.8, 0).does(Closing(2.95)).consumes(consumed, 1)
         return begin.commits(3.1, 1).does(Revoked(3.1, 3, (P,), lost=False)).ends(4)
 
-    heir = Script("b").gains(3.2).consumes(3.3, 1).commits(3.5, 2).revokes(9).ends(10)
+    successor = Script("b").gains(3.2).consumes(3.3, 1).commits(3.5, 2).revokes(9).ends(10)
 
-    assert rules(member(consumed=3.05), heir, produced=2) == []
-    assert rules(member(consumed=2.97), heir, produced=2) == ["duplicate"]
+    assert rules(member(consumed=3.05), successor, produced=2) == []
+    assert rules(member(consumed=2.97), successor, produced=2) == ["duplicate"]
 
 
 # --- Deleted and re-created topics
@@ -604,9 +604,9 @@ def test_a_member_that_raises_or_dies_by_itself_is_told() -> None:
 def test_a_member_that_died_owns_nothing_any_more() -> None:
     """A violation is reported once, not again with each later owner."""
     dead = Script("a").gains(1).consumes(2, 0).does(Failed(3, PROCESS, "boom"))
-    heir = Script("b").gains(8).consumes(8.1, 0).commits(8.5, 1).revokes(9).ends(10)
+    successor = Script("b").gains(8).consumes(8.1, 0).commits(8.5, 1).revokes(9).ends(10)
 
-    assert rules(dead, heir, produced=1) == ["died", "failure"]
+    assert rules(dead, successor, produced=1) == ["died", "failure"]
 
 
 @pytest.mark.parametrize(("settled", "expected"), [(4.05, ["not settled"]), (5, [])])

@@ -45,7 +45,7 @@ def test_what_a_run_raises_is_kept(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "plan.json").read_text())["seed"] == 7
 
 
-def test_the_verdict_is_kept(tmp_path: Path) -> None:
+def test_the_findings_are_kept(tmp_path: Path) -> None:
     findings = Findings([Violation("skipped", "g", "a gap", ("t", 0), ("a",), 1.0)], messages=5)
 
     run_directory.write_findings(Result(PLAN, findings, Counter(kill=2), {"g": 3}, drained=True), 1, tmp_path)

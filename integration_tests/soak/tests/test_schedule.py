@@ -13,7 +13,7 @@ def test_the_same_seed_makes_the_same_faults() -> None:
     assert faults(7, 120, GROUPS, Timing()) != faults(8, 120, GROUPS, Timing())
 
 
-def test_a_group_has_the_same_trouble_whichever_others_there_are() -> None:
+def test_a_group_has_the_same_faults_beside_any_others() -> None:
     both = faults(7, 120, GROUPS, Timing())
 
     alone = faults(7, 120, ("range",), Timing())

@@ -72,7 +72,7 @@ class ProcessingTime(WeightSource):
     weighs what it costs the application, however different its messages are, and a member whose partitions
     weigh more than its capacity cannot keep up.
 
-    A partition of which no member sends anything, as one that nobody has consumed yet, has the median
+    A partition of which no member sends anything, as one that is not consumed yet, has the median
     processing time of its topic. Until any member sends anything, as in a new group, each message counts as
     1 s, so partitions weigh what `rate` says. Messages that one `consume` returns share the time that they
     took together.

@@ -19,7 +19,7 @@ _PAIR = np.dtype([("partition", ">i4"), ("milliseconds", ">f2")])
 def sent_processing_times(
     members: Iterable[Member], topics: Mapping[str, Topic]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the seconds per message that members sent, times their capacities; NaN where nobody did.
+    """Return the seconds per message that members sent, times their capacities; NaN where no member did.
 
     Two members usually send nothing about the same partition. If they do, this is the average.
 

@@ -28,7 +28,7 @@ def findings(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
 
 def _state(group: DescribedGroup) -> Iterator[str]:
     if group.state == "Empty":
-        yield "The group has no members: nobody consumes."
+        yield "The group has no members: nothing is consumed."
     elif group.state not in _NOT_REBALANCING:
         yield f"The group is {group.state}: it rebalances now, and not all partitions of members are known."
     behind = [each for each in group.members if each.target is not None and each.target != each.assigned]

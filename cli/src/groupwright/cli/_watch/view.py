@@ -84,7 +84,7 @@ def _head(view: GroupView, now: float) -> Iterator[Text]:
     if view.exists:
         yield Text(f"{count}{sentences.lag(view.lag)}", overflow="fold")
     if view.state == "Empty":
-        yield _warning("The group has no members: nobody consumes.")
+        yield _warning("The group has no members: nothing is consumed.")
     if view.stalled:
         yield _warning(sentences.stalled(view.stalled).removeprefix("; ").capitalize())
     if view.rebalancing_seconds is not None:

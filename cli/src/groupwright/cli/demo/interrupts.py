@@ -23,7 +23,7 @@ class Interrupts:
     """Context manager that records signals, in the main thread.
 
     The first signal raises `InterruptedDemo`: at the next `check`, or immediately inside `at_once`. Signals
-    during the cleanup that follows do not raise; `pending` tells whether there was one.
+    during the cleanup that follows do not raise; `pending` says whether there was one.
     """
 
     def __init__(self) -> None:

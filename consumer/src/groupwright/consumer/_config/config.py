@@ -280,7 +280,7 @@ def read_connection(config: Mapping[str, Any], *, timeout: float) -> NetworkConf
 
 
 def _no_callback() -> None:
-    """Default of ``on_commit``: tells a missing callback from an explicit None."""
+    """Default of ``on_commit``: distinguishes a missing callback from an explicit None."""
 
 
 def _ignored_topics(reader: _Reader) -> tuple[re.Pattern[str], ...]:

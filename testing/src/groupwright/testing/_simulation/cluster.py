@@ -22,7 +22,7 @@ AnyRequest = msg.Request | bmsg.FindCoordinatorRequest | bmsg.MetadataRequest | 
 AnyResponse = msg.Response | bmsg.FindCoordinatorResponse | bmsg.MetadataResponse | bmsg.ListOffsetsResponse
 
 CONNECT_TIMEOUT = 30 * SECOND
-"""After this time a connection that nobody answers has failed (`socket.connection.setup.timeout.ms`)."""
+"""After this time a connection without an answer has failed (`socket.connection.setup.timeout.ms`)."""
 
 
 @dataclass(frozen=True, slots=True)

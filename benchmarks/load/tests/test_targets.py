@@ -7,7 +7,7 @@ from benchmarks.consumer.results import Status
 from benchmarks.load.plan import BY_TIME, COUNTS, LAG_BASED, LOAD_AWARE
 from benchmarks.load.results import Drain, Outcome, Rebalance, Results, Run, Window
 from benchmarks.load.tables import tables
-from benchmarks.load.verdict import judge
+from benchmarks.load.targets import findings_of
 
 
 def measured(seconds: float, sustained: float, peak: float, moved: int) -> Run:
@@ -35,7 +35,7 @@ FINE = results(
 
 
 def test_all_is_reached() -> None:
-    findings = judge(FINE)
+    findings = findings_of(FINE)
 
     assert all(finding.reached for finding in findings)
     assert [finding.text.partition(", ")[0] for finding in findings] == [
@@ -62,7 +62,9 @@ def test_what_is_missed_is_told(name: str, subject: str, ours: Run, missed: list
     outcomes = FINE.shapes["hot"]
     found = replace(FINE, shapes={"hot": outcomes | {name: Outcome(run=ours)}})
 
-    texts = [finding.text.removeprefix(f"hot: {subject} ") for finding in judge(found) if not finding.reached]
+    texts = [
+        finding.text.removeprefix(f"hot: {subject} ") for finding in findings_of(found) if not finding.reached
+    ]
 
     assert [text[: len(start)] for text, start in zip(texts, missed, strict=True)] == missed
 
@@ -70,14 +72,14 @@ def test_what_is_missed_is_told(name: str, subject: str, ours: Run, missed: list
 def test_where_counts_are_nearly_even_no_gain_is_wanted() -> None:
     even = results(measured(11.0, 950, 1.2, 0), measured(10.5, 990, 1.0, 40), measured(10.5, 980, 1.04, 8))
 
-    assert len(judge(even)) == 3
+    assert len(findings_of(even)) == 3
 
 
 def test_a_contestant_that_is_missing_is_told() -> None:
     found = Results(command="", date="", machine={}, contestants={})
     found.shapes["hot"] = {LAG_BASED: Outcome(Status.LACKING, "no Java")}
 
-    assert [(finding.text, finding.reached) for finding in judge(found)] == [
+    assert [(finding.text, finding.reached) for finding in findings_of(found)] == [
         ("hot: Java lag-based lacking: no Java", False)
     ]
     assert all(table.rows[0][1] == "lacking" for table in tables(found))

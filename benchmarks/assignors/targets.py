@@ -16,7 +16,7 @@ from benchmarks.assignors.results import Outcome, Quality, Row, Status
 from benchmarks.layout import Finding
 
 _TOO_SHORT = 0.005
-"""Seconds below which who is faster matters to nobody."""
+"""Seconds below which a difference does not matter."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Ratio:
 
 
 def ratio(row: Row, contestant: str) -> Ratio | None:
-    """Return how many times faster Groupwright is than the contestant, if both can be told."""
+    """Return how many times faster Groupwright is than the contestant, if both are known."""
     ours, other = row.outcomes.get(GROUPWRIGHT), row.outcomes.get(contestant)
     if ours is None or other is None or ours.best is None:
         return None
@@ -47,7 +47,7 @@ def ratio(row: Row, contestant: str) -> Ratio | None:
     return None if other.best is None else Ratio(other.best / ours.best, at_least=False)
 
 
-def judge(row: Row) -> list[Finding]:
+def findings_of(row: Row) -> list[Finding]:
     """Return what was to be reached in the cell, and whether it was."""
     ours = row.outcomes[GROUPWRIGHT]
     if ours.best is None:

@@ -17,7 +17,7 @@ from benchmarks.load.plan import (
 from benchmarks.load.results import Outcome, Results, Run
 
 
-def judge(results: Results) -> list[Finding]:
+def findings_of(results: Results) -> list[Finding]:
     """Return what was to be reached, and whether it was."""
     return [
         finding for shape, outcomes in results.shapes.items() for finding in _judge_shape(shape, outcomes)

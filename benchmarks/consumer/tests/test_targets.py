@@ -14,7 +14,7 @@ from benchmarks.consumer.results import (
     Waits,
 )
 from benchmarks.consumer.tables import tables
-from benchmarks.consumer.verdict import judge
+from benchmarks.consumer.targets import findings_of
 
 
 def results() -> Results:
@@ -34,7 +34,7 @@ def test_poll_reaches_its_part_of_confluents_rate_or_not(seconds: float, reached
         "confluent-kafka poll()": fetched(2.0, 3.0),
     }
 
-    (finding,) = judge(found)
+    (finding,) = findings_of(found)
 
     assert finding.reached is reached
     assert finding.text.startswith(f"Groupwright poll() fetches {2 / seconds:.2f} times")
@@ -49,7 +49,7 @@ def test_the_pure_python_clients_are_taken_at_their_best() -> None:
         "kafka-python poll()": fetched(20.0),
     }
 
-    assert [(finding.text, finding.reached) for finding in judge(found)] == [
+    assert [(finding.text, finding.reached) for finding in findings_of(found)] == [
         ("Groupwright consume(1000) fetches 20.0 times what kafka-python poll() does, wanted 5", True),
         ("Groupwright consume(1000) fetches 4.0 times what aiokafka getmany() does, wanted 5", False),
     ]
@@ -60,7 +60,7 @@ def test_the_slowest_event_and_the_idle_share_are_judged() -> None:
     found.events = {"Groupwright": Outcome(runs=[EventRun(revokes=(0.01, 0.051), assigns=(0.02,))])}
     found.idle = {"Groupwright": Outcome(runs=[IdleRun(20, 0.1)]), "confluent-kafka": Outcome()}
 
-    assert [(finding.text, finding.reached) for finding in judge(found)] == [
+    assert [(finding.text, finding.reached) for finding in findings_of(found)] == [
         ("of 3 events the last to be delivered waited 51.0 ms, wanted 50", False),
         ("an idle member takes 0.50% of a core, wanted less than 1%", True),
     ]
@@ -73,7 +73,7 @@ def test_a_wait_for_a_load_check_is_judged_beside_the_waits_before() -> None:
         runs = [LoadCheckRun(5, before, Waits(9, 0.005, longest), 0, 0)]
         found.load_checks = {"Groupwright load-aware": Outcome(runs=runs)}
 
-        (finding,) = judge(found)
+        (finding,) = findings_of(found)
 
         assert finding.reached is is_reached
         assert f"waits {1000 * longest:.0f} ms at most, and 20 ms before" in finding.text
@@ -83,7 +83,7 @@ def test_what_groupwright_lacks_is_said() -> None:
     found = results()
     found.joins = {3: {"Groupwright cooperative-sticky": Outcome(Status.LACKING, "not served")}}
 
-    (finding,) = judge(found)
+    (finding,) = findings_of(found)
 
     assert (finding.text, finding.reached) == (
         "join/3: Groupwright cooperative-sticky lacking: not served",
@@ -105,7 +105,7 @@ def test_a_join_takes_no_longer_than_theirs_or_does() -> None:
         }
     }
 
-    assert [(finding.text, finding.reached) for finding in judge(found)] == [
+    assert [(finding.text, finding.reached) for finding in findings_of(found)] == [
         (
             "join/3: all consumed after 1.10 s, wanted at most 1.10 of confluent-kafka cooperative-sticky",
             True,

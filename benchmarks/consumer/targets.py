@@ -24,7 +24,7 @@ from benchmarks.consumer.results import AnyOutcome, FetchRun, Outcome, Outcomes,
 from benchmarks.layout import Finding
 
 
-def judge(results: Results) -> list[Finding]:
+def findings_of(results: Results) -> list[Finding]:
     """Return what was to be reached in the cells that ran, and whether it was."""
     return [
         *_failures(results),
