@@ -66,9 +66,11 @@ def test_a_pause_and_a_seek_outlast_a_new_handle(scene: "Scene", monkeypatch: py
     consumer.seek(TopicPartition(topic, 0, 3))
     consumer.seek(TopicPartition(topic, 1, 8))
 
-    assert recover(scene, consumer, monkeypatch) == []
+    messages = recover(scene, consumer, monkeypatch)
 
-    assert [(m.partition(), m.offset()) for m in scene.poll(consumer, 2)] == [(1, 8), (1, 9)]
+    # The former handle may have fetched the first ones already.
+    messages += scene.poll(consumer, 2 - len(messages))
+    assert [(message.partition(), message.offset()) for message in messages] == [(1, 8), (1, 9)]
     consumer.resume([TopicPartition(topic, 0)])
     assert scene.take(consumer, 7) == list(range(3, 10))
 
