@@ -97,8 +97,8 @@ def memory_table(rows: list[Row]) -> Table:
 def summary(rows: list[Row]) -> list[str]:
     """Return the number of cells that meet all targets, and the missed targets."""
     findings = {row.case.name: findings_of(row) for row in rows}
-    missed = {name: [f.text for f in findings if f.reached is False] for name, findings in findings.items()}
-    open_ = {name: [f.text for f in findings if f.reached is None] for name, findings in findings.items()}
+    missed = {name: [f.text for f in found if f.reached is False] for name, found in findings.items()}
+    open_ = {name: [f.text for f in found if f.reached is None] for name, found in findings.items()}
     reached = sum(not missed[name] and not open_[name] for name in findings)
     lines = [f"{reached} of {len(rows)} cells reach all that they should."]
     lines += [f"{name} misses: {'; '.join(texts)}." for name, texts in missed.items() if texts]
