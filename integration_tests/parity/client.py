@@ -224,13 +224,19 @@ class Client:
         return self.messages[before : before + count]
 
     def until(
-        self, condition: Callable[[], object], what: str, *, timeout: float = PATIENCE, pause: float = 0.0
+        self,
+        condition: Callable[[], object],
+        what: str,
+        *,
+        timeout: float = PATIENCE,
+        batch: int = 0,
+        pause: float = 0.0,
     ) -> bool:
-        """Poll until a condition holds; the trace records the duration, as a class.
+        """Poll, or consume batches, until a condition holds; the trace records the duration, as a class.
 
         With a `pause`, polls return at once, and so many seconds pass between two.
         """
-        return self._loop(condition, f"until {what}", timeout, pause=pause)
+        return self._loop(condition, f"until {what}", timeout, batch, pause)
 
     def until_assigned(self, count: int = 1, *, timeout: float = PATIENCE) -> list[TopicPartition]:
         """Poll until so many partitions are assigned."""
