@@ -110,7 +110,7 @@ def test_a_growth_strands_the_offsets_of_most_groups_at_the_brokers_next_start(k
     assert first_given(kafka, moved[0]) == (CONSUMED if hidden else 0)
     assert first_given(kafka, stayed[0]) == CONSUMED
 
-    # They are not gone: they are in a partition that is not read any more. A tool can commit them anew.
+    # The offsets remain in a partition that is no longer read; a tool can commit them again.
     stranded = {
         record.group: record.value.offset
         for record in offsets_topic.records(kafka.bootstrap_servers)

@@ -24,6 +24,7 @@ from groupwright.pipeline import Tables, open_tables
 from groupwright.pipeline._jobs.kafka import CONNECTOR
 from groupwright.pipeline.schemas import OFFSET_COMMITS, REBALANCES
 from groupwright.testing import LocalKafka, compile_java, find_java, resolve_jars
+from pipeline_chaos.jobs import QUICK
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 LOOPBACK = "127.0.0.1"
@@ -31,9 +32,6 @@ SCRIPTS = Path(sys.executable).parent
 PARTITIONS = 4
 END = "2026-11-21T00:00:00Z"
 COMMITS = 40
-QUICK = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
 YARN = (
     "org.apache.hadoop:hadoop-client-minicluster:3.4.1",
     # What it uses and does not name.
