@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from groupwright.testing import LocalKafka
+from groupwright.testing._kafka.kafka import delete_records
 from groupwright.testing._kafka.proxy import Link
 from parity.aio_client import AIOClient
 from parity.client import Client, record, show
@@ -198,6 +199,10 @@ class Lab:
         self.admin.delete_topics([topic])[topic].result(30)
         self._topics.pop(topic, None)
         self.wait(lambda: not self._partitions(topic), f"{topic} is gone")
+
+    def delete_records(self, topic: str, before: int) -> None:
+        """Delete the records of partition 0 before an offset."""
+        delete_records(self.admin, TopicPartition(topic, 0, before))
 
     def grow(self, topic: str, partitions: int) -> None:
         """Increase a topic's number of partitions."""

@@ -87,6 +87,20 @@ def test_a_created_topic_is_led_and_has_its_settings(local_kafka: LocalKafka) ->
         local_kafka.create_topic("compacted")
 
 
+def test_records_are_deleted_before_an_offset(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
+) -> None:
+    topic = new_kafka_topic()
+    produce(local_kafka, topic, b"one", b"two", b"three")
+
+    local_kafka.delete_records(topic, before=1)
+    assert consume_as_group(local_kafka, topic, 2) == [b"two", b"three"]
+    with pytest.raises(KafkaException, match="out of range"):
+        local_kafka.delete_records(topic, before=4)
+    with pytest.raises(KafkaException, match="No leaders found"):
+        local_kafka.delete_records(topic, before=0, partition=1)
+
+
 def test_the_defaults_are_in_force(local_kafka: LocalKafka) -> None:
     found = settings_of(local_kafka)
 

@@ -264,11 +264,6 @@ class ScenarioRun:
         found = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED)
         return {each.partition: future.result(PATIENCE).offset for each, future in found.items()}
 
-    def delete_before(self, topic: str, offset: int) -> None:
-        """Delete the records of partition 0 below an offset."""
-        (deleted,) = self._admin.delete_records([TopicPartition(topic, 0, offset)]).values()
-        deleted.result(PATIENCE)
-
     def grow(self, topic: str, partitions: int) -> None:
         (grown,) = self._admin.create_partitions([NewPartitions(topic, partitions)]).values()
         grown.result(PATIENCE)

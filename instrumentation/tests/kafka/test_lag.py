@@ -159,7 +159,7 @@ class Script:
         """Start at a log whose beginning was deleted, a compacted one, and one with transactions."""
         run, topic = self.run, self.run.topic("-reset", partitions=1, messages=20)
         commit(run, topic, 5)
-        run.delete_before(topic, 8)
+        run.kafka.delete_records(topic, before=8)
         member = self.member(topic, "reset")
         member.join(topic)
         self.take(member, 1)

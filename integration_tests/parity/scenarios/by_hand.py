@@ -554,7 +554,7 @@ def by_hand_beside_a_member(lab: Lab) -> None:
 def by_hand_an_offset_before_the_log_s_start(lab: Lab) -> None:
     """Records that were deleted are passed over."""
     topic = lab.topic(messages=10)
-    lab.admin.delete_records(partitions(topic, 6))[TopicPartition(topic, 0)].result(30)
+    lab.delete_records(topic, before=6)
     consumer = _consumer(lab)
     consumer.assign(partitions(topic, 2))
     consumer.read(4)

@@ -355,7 +355,7 @@ def records_are_deleted_before_they_are_read(lab: Lab) -> None:
     topic = lab.topic(messages=10)
     consumer = _assigned(lab, *partitions(topic, 0), auto_offset_reset="earliest")
     consumer.read(10)
-    lab.admin.delete_records(partitions(topic, 6))[TopicPartition(topic, 0)].result(30)
+    lab.delete_records(topic, before=6)
     consumer.seek(TopicPartition(topic, 0, 2))
     consumer.read(4)
     consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
@@ -367,7 +367,7 @@ def a_group_s_offset_is_before_the_log_s_start(lab: Lab) -> None:
     """A committed offset that was deleted is reset."""
     topic = lab.topic(messages=10)
     lab.other_member().commit(offsets=partitions(topic, 2), asynchronous=False)
-    lab.admin.delete_records(partitions(topic, 6))[TopicPartition(topic, 0)].result(30)
+    lab.delete_records(topic, before=6)
     consumer = lab.consumer()
     consumer.subscribe([topic])
     consumer.read(4)
@@ -379,7 +379,7 @@ def a_group_s_offset_is_before_the_log_s_start_and_reset_to_the_end(lab: Lab) ->
     """The same with latest."""
     topic = lab.topic(messages=10)
     lab.other_member().commit(offsets=partitions(topic, 2), asynchronous=False)
-    lab.admin.delete_records(partitions(topic, 6))[TopicPartition(topic, 0)].result(30)
+    lab.delete_records(topic, before=6)
     consumer = lab.consumer(auto_offset_reset="latest")
     consumer.subscribe([topic])
     consumer.until_assigned()
@@ -394,7 +394,7 @@ def a_group_s_offset_is_before_the_log_s_start_and_an_error(lab: Lab) -> None:
     """The same with error."""
     topic = lab.topic(messages=10)
     lab.other_member().commit(offsets=partitions(topic, 2), asynchronous=False)
-    lab.admin.delete_records(partitions(topic, 6))[TopicPartition(topic, 0)].result(30)
+    lab.delete_records(topic, before=6)
     consumer = lab.consumer(auto_offset_reset="error")
     consumer.subscribe([topic])
     consumer.until(lambda: consumer.errors, "an error")

@@ -91,8 +91,8 @@ def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
     assert "0 records added" in run_job("batch", *where)
 
     # A batch was added, its job was killed before it said so, and some of its records have expired since.
-    kafka.admin().delete_records([TopicPartition(events, 0, 3)])
-    wait_until(lambda: low_watermark(kafka, events) == 3, "three records have expired")
+    kafka.delete_records(events, before=3)
+    assert low_watermark(kafka, events) == 3
     State(Folder(spark, str(tmp_path / "_state"))).begin(
         BatchRange(Batch("b", 0), {events: {0: 1}}, {events: {0: 5}})
     )
@@ -101,8 +101,8 @@ def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
 
     # Records expire before they are read.
     produce_events(kafka, events, 4)
-    kafka.admin().delete_records([TopicPartition(events, 0, 7)])
-    wait_until(lambda: low_watermark(kafka, events) == 7, "two records have expired")
+    kafka.delete_records(events, before=7)
+    assert low_watermark(kafka, events) == 7
     failed = run_job("batch", *where, exit_code=1)
     assert f"2 offsets of {events} were deleted before they were read" in failed
     assert "2 records added" in run_job("batch", *where, "on_data_loss=restart")
@@ -244,8 +244,8 @@ def test_records_behind_an_open_transaction_are_counted_and_read_when_it_ends(
     assert producer.flush(PATIENCE) == 0
     producer.abort_transaction(PATIENCE)
     run_job("stream", *where, "once=true")
-    kafka.admin().delete_records([TopicPartition(events, 0, OFFSET_END)])
-    wait_until(lambda: low_watermark(kafka, events) == 7, "all records and markers have expired")
+    kafka.delete_records(events, before=OFFSET_END)
+    assert low_watermark(kafka, events) == 7
     assert "0 records added" in run_job("batch", *where)
 
 

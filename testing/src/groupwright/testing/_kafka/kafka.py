@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -150,6 +150,19 @@ class Kafka(ABC):
 
         self._wait_for(replicas_are_in_sync, time.monotonic() + _TOPIC_SECONDS)
 
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
+        """Delete a partition's records before an offset, as retention does.
+
+        Args:
+            topic: The topic.
+            before: The new start of the log; `confluent_kafka.OFFSET_END` deletes all records.
+            partition: The partition.
+
+        Raises:
+            KafkaException: The request was rejected, for example because the offset is beyond the log's end.
+        """
+        delete_records(self.admin(), TopicPartition(topic, partition, before))
+
     def coordinator_of(self, group: str) -> int:
         """Return the node that coordinates a group: the leader of its partition of ``__consumer_offsets``.
 
@@ -244,6 +257,27 @@ class Kafka(ABC):
         raise KafkaNotReadyError(
             f"Kafka was not ready in time: unmet condition: {what}. Its log ends:\n{self.log_tail()}"
         )
+
+
+def delete_records(admin: AdminClient, start: TopicPartition) -> None:
+    """Delete the records before an offset with an admin client.
+
+    librdkafka takes the leader from its cached metadata. An entry from the topic's creation may have none
+    yet, and fails the request; a response that lists the partition replaces it.
+    """
+    deadline = time.monotonic() + _TOPIC_SECONDS
+    while True:
+        (deleted,) = admin.delete_records([start], request_timeout=_TOPIC_SECONDS).values()
+        try:
+            deleted.result(_TOPIC_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._NOENT or time.monotonic() > deadline:  # noqa: SLF001 - its name
+                raise
+            found = admin.list_topics(start.topic, timeout=_TOPIC_SECONDS).topics[start.topic]
+            if start.partition not in found.partitions:
+                raise
+        else:
+            return
 
 
 def _secured_listeners(security: "Security | None") -> "SecuredListeners | None":
