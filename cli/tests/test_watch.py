@@ -508,6 +508,16 @@ def test_long_names_are_folded_not_cut() -> None:
         assert name in squeezed or name[:20] in squeezed
 
 
+def test_a_narrow_terminal_folds_partitions_and_cuts_none() -> None:
+    fields: dict[str, Any] = {"rack": "r1", "instance_id": "pod-1", "epoch": 7}
+    snapshot = group(member("app", *range(11), **fields), type_=GroupType.CONSUMER, epoch=7)
+
+    for width in (60, 40):
+        lines = drawn(watched(snapshot)[0].view(START), width)
+        assert max(map(len, lines)) <= width
+        assert any(line.rstrip().endswith(" 0-10") for line in lines)
+
+
 def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
     fields: dict[str, Any] = {"rack": "r1", "instance_id": "pod-1", "epoch": 7, "target": {"orders": (0, 1)}}
     snapshot = group(member("app", 0, **fields), state="Reconciling", type_=GroupType.CONSUMER, epoch=8)

@@ -216,7 +216,7 @@ def _print(lag: "GroupLag", found: Sequence[str], offsets_partitions: int | None
         rows = _member_rows(lag)
         optional = [each for each in _OPTIONAL_COLUMNS if any(row[each.key] is not None for row in rows)]
         out.print()
-        out.print(table(rows, [_NAME, _HOST, *optional, _LAG, _ASSIGNED], out.width))
+        out.print(table(rows, [_NAME, _HOST, *optional, _LAG, _ASSIGNED], out.width), crop=False)
     if lag.partitions:
         out.print()
-        out.print(table(partition_rows(lag), PARTITION_COLUMNS, out.width))
+        out.print(table(partition_rows(lag), PARTITION_COLUMNS, out.width), crop=False)

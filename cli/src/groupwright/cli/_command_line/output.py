@@ -90,11 +90,13 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], out
             writer.writerows([_text(row.get(column.key), unknown="") for column in columns] for row in rows)
         case OutputFormat.TABLE:
             out = console()
-            out.print(table(rows, columns, out.width))
+            out.print(table(rows, columns, out.width), crop=False)
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int) -> Any:
     """Return a table for a console. A value that is not known is a dash.
+
+    Print it with `crop=False`: a table that does not fit is wider than the console, and no value is cut.
 
     Args:
         rows: As in `print_rows`.
@@ -103,8 +105,9 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: i
     """
     from rich.table import Table  # noqa: PLC0415 - as above
 
-    made = Table(box=None, pad_edge=False, header_style="bold")
     shown = _that_fit(rows, columns, width)
+    least = sum(_GAP + (_width(rows, each) if each.is_number else len(each.header)) for each in shown) - _GAP
+    made = Table(box=None, pad_edge=False, header_style="bold", width=least if least > width else None)
     for column in shown:
         if column.is_number:
             made.add_column(column.header, justify="right", no_wrap=True)
@@ -117,15 +120,17 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: i
 
 def _that_fit(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int) -> list[Column]:
     """Return the columns without the optional ones, the last first, that a table has no room for."""
-    widths = {
-        column.key: max(map(len, [column.header, *(str(_cell(row.get(column.key))) for row in rows)]))
-        for column in columns
-    }
+    widths = {column.key: _width(rows, column) for column in columns}
     shown = list(columns)
     for column in reversed(columns):
         if column.is_optional and sum(widths[each.key] + _GAP for each in shown) - _GAP > width:
             shown.remove(column)
     return shown
+
+
+def _width(rows: Sequence[Mapping[str, Any]], column: Column) -> int:
+    """Return the width of a column whose values are not folded."""
+    return max(map(len, [column.header, *(str(_cell(row.get(column.key))) for row in rows)]))
 
 
 def few(names: Iterable[str]) -> str:

@@ -190,7 +190,7 @@ def _print_step(out: "Console", title: str, numbers: Mapping[str, Mapping[str, A
         hidden.add("load")
     out.print()
     out.print(title, style="bold")
-    out.print(table(made, [column for column in _SHOWN if column.key not in hidden], out.width))
+    out.print(table(made, [column for column in _SHOWN if column.key not in hidden], out.width), crop=False)
 
 
 def _ratio(number: float | None) -> str | None:
@@ -220,7 +220,7 @@ def _print_assignments(out: "Console", simulations: Sequence[Simulation], *, eve
     ]
     out.print()
     out.print("assigned in the end", style="bold")
-    out.print(table(made, columns, out.width))
+    out.print(table(made, columns, out.width), crop=False)
     if len(shown) < len(names):
         out.print(f"and {len(names) - len(shown)} more members: pass --all-members, or --output json")
 

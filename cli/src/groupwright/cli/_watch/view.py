@@ -136,7 +136,7 @@ def _members(view: GroupView, members: Sequence[MemberView], budget: int | None)
         table.add_column("epoch", justify="right", overflow="fold")
     table.add_column("lag", justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
-    table.add_column("partitions", overflow="fold", ratio=1, min_width=16)
+    table.add_column("partitions", overflow="fold")
     for each in sorted(members, key=lambda member: member.name):
         cells: list[RenderableType] = [Text(each.name, "bold")]
         cells += [each.client_id] if has_client else []
