@@ -438,7 +438,7 @@ def test_a_frame_has_everything_and_marks_partitions_without_colours(width: int)
     lines = drawn(watching.view(START + 1), width)
 
     assert max(map(len, lines)) <= width
-    assert lines[0].startswith("billing  Stable for 1 s  classic, range")
+    assert lines[0].startswith("billing  Stable for 0 s  classic, range")
     assert lines[1].startswith("2 members, 4 partitions; lag 240, 0.0/s produced, 0.0/s consumed")
     assert lines[3].split() == ["member", "host", "lag", "n", "partitions"]
     assert [line.split() for line in lines[4:6]] == [
@@ -548,17 +548,42 @@ def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
     ("snapshot", "said"),
     [
         (group(state="Empty", committed={0: 5}), "! The group has no members: nothing is consumed."),
-        (group(state="Dead"), "billing  the group does not exist any more for 0 s"),
-        (
-            group(member("a"), state="PreparingRebalance"),
-            "! Rebalancing for 0 s, partitions are those before it",
-        ),
+        (group(state="Dead"), "billing  the group does not exist any more  "),
+        (group(member("a"), state="PreparingRebalance"), "! Rebalancing"),
     ],
 )
 def test_states_that_are_not_stable_say_what_they_mean(snapshot: GroupLag, said: str) -> None:
     lines = drawn(watched(snapshot)[0].view(START))
 
     assert [line for line in lines if line.startswith(said)]
+
+
+def test_a_duration_is_known_only_of_what_began_while_it_was_watched() -> None:
+    rebalancing = group(member("a"), state="PreparingRebalance")
+    watching, _ = watched(group(member("a", 0)))
+    assert drawn(watching.view(START))[0].startswith("billing  Stable  classic, range")
+
+    watching.update(group(member("a", 0)), START + 9)
+    assert drawn(watching.view(START + 9))[0].startswith("billing  Stable, seen for 9 s  classic, range")
+
+    watching.update(rebalancing, START + 10)
+    watching.update(rebalancing, START + 12)
+    lines = drawn(watching.view(START + 12))
+    assert lines[0].startswith("billing  PreparingRebalance for 2 s  ")
+    assert "! Rebalancing for 2 s, partitions are those before it" in lines
+
+    watching.update(group(member("a", 0)), START + 15)
+    watching.update(group(member("a", 0)), START + 19)
+    assert drawn(watching.view(START + 19))[0].startswith("billing  Stable for 4 s  ")
+
+
+def test_a_rebalance_from_before_the_first_snapshot_has_no_duration_and_no_partitions() -> None:
+    rebalancing = group(member("a"), state="PreparingRebalance")
+    watching, _ = watched(rebalancing)
+    assert "! Rebalancing" in drawn(watching.view(START))
+
+    watching.update(rebalancing, START + 3)
+    assert "! Rebalancing, seen for 3 s" in drawn(watching.view(START + 3))
 
 
 def test_the_last_view_says_since_when_there_is_no_answer() -> None:

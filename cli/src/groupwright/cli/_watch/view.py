@@ -75,7 +75,7 @@ def _head(view: GroupView, now: float) -> Iterator[Text]:
         (view.group, "bold"),
         "  ",
         state,
-        f" for {span(view.state_seconds)}",
+        _lasted(view.state_seconds, view),
         (f"  {', '.join(filter(None, [view.type, view.assignor, epoch]))}", "dim"),
         (f"  {clock(now)}", "dim"),
         overflow="fold",
@@ -88,12 +88,19 @@ def _head(view: GroupView, now: float) -> Iterator[Text]:
     if view.stalled:
         yield _warning(sentences.stalled(view.stalled).removeprefix("; ").capitalize())
     if view.rebalancing_seconds is not None:
-        before = ", partitions are those before it" if view.is_before_rebalance else ""
-        yield _warning(f"Rebalancing for {span(view.rebalancing_seconds)}{before}")
+        before = ", partitions are those before it" if view.is_before_rebalance and view.partitions else ""
+        yield _warning(f"Rebalancing{_lasted(view.rebalancing_seconds, view)}{before}")
     if view.unavailable_since is not None:
         lasted = span(max(now - view.unavailable_since, 0))
         text = f"! No answer since {clock(view.unavailable_since)} ({lasted}): {view.unavailable_reason}"
         yield Text(text, "bold red", overflow="fold")
+
+
+def _lasted(seconds: float, view: GroupView) -> str:
+    """Return a duration, with `seen` if it began before the first snapshot; nothing after that one alone."""
+    if seconds < view.watched_seconds:
+        return f" for {span(seconds)}"
+    return f", seen for {span(seconds)}" if seconds else ""
 
 
 def _warning(text: str) -> Text:

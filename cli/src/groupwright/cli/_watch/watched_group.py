@@ -37,7 +37,9 @@ class GroupView:
 
     Attributes:
         time: The time of the last snapshot.
-        state_seconds: For how long the state has been seen.
+        watched_seconds: Time since the first snapshot. Durations are never longer; one that is as long is of
+            something that began before, at a time that is not known.
+        state_seconds: For how long the state has been seen, since its last rebalance.
         is_before_rebalance: Whether the members' partitions are those before the present rebalance.
         partitions: Number of assigned partitions.
         rebalances: The rebalances that were seen, the newest first.
@@ -51,6 +53,7 @@ class GroupView:
     time: float
     type: str
     state: str
+    watched_seconds: float
     state_seconds: float
     assignor: str | None
     epoch: int | None
@@ -106,7 +109,7 @@ class WatchedGroup:
         self._recent_seconds = max(_RECENT_SECONDS, 2 * interval)
         self._lag_seconds = lag_seconds
         self._lag: GroupLag | None = None
-        self._time = 0.0
+        self._began = self._time = 0.0
         self._state_since = 0.0
         self._reported = 0.0
         self._members: dict[str, GroupMember] = {}
@@ -171,7 +174,7 @@ class WatchedGroup:
         self._names.learn(group.members)
         self._members = {member.identity: member for member in group.members}
         self._owned = ownership(group) or {}
-        self._state_since = self._reported = time
+        self._began = self._state_since = self._reported = time
         if group.state not in NOT_REBALANCING:
             self._rebalance = _Rebalance(time, [group.state], group.epoch, self._owned)
         view = self.view(time)
@@ -278,12 +281,14 @@ class WatchedGroup:
             raise ValueError("the group has no snapshot yet")
         group, lags = self._lag.group, self._progress.lags()
         members = [self._member(member, lags) for member in group.members]
+        rebalanced = self._rebalances[0].time if self._rebalances else self._began
         return GroupView(
             group=group.id,
             time=self._time,
             type=group.type.value,
             state=group.state,
-            state_seconds=self._time - self._state_since,
+            watched_seconds=self._time - self._began,
+            state_seconds=self._time - max(self._state_since, rebalanced),
             assignor=group.assignor or None,
             epoch=group.epoch,
             members=tuple(sorted(members, key=lambda each: each.name)),
