@@ -200,3 +200,26 @@ def test_an_assignor_of_ones_own_on_a_secured_cluster(
         assert name not in admin.list_topics(timeout=PATIENCE).topics
         with pytest.raises(KafkaException, match="GROUP_ID_NOT_FOUND"):
             admin.delete_consumer_groups([name])[name].result(10)
+
+
+FAILING_ASSIGNOR = """
+from groupwright.assignors import Assignor
+
+class NoPlan(Assignor):
+    name = "no-plan"
+
+    def assign(self, group):
+        raise ValueError("no plan")
+"""
+
+
+def test_an_assignor_that_raises_ends_the_demo_with_its_error(
+    start_demo: StartDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "no_plan.py").write_text(FAILING_ASSIGNOR)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    demo = start_demo("--assignor", "no_plan:NoPlan", "--pause", "0")
+    assert demo.exit_status() == 1
+    message = r"groupwright demo: member-\d failed: the assignor 'no-plan' failed: ValueError: no plan\n"
+    assert re.fullmatch(message, demo.errors)
+    demo.wait_for_its_processes()

@@ -3,8 +3,9 @@
 import pytest
 
 from groupwright.cli._command_line.output import compact
+from groupwright.cli.demo.errors import DemoError
 from groupwright.cli.demo.view_model import MemberRow, Status, ViewModel
-from groupwright.testing.groups import Consumed, Ledger, Produced, Rebalanced, Revoked, Span, Started
+from groupwright.testing.groups import Consumed, Failed, Ledger, Produced, Rebalanced, Revoked, Span, Started
 
 
 def owned(*numbers: int) -> tuple[tuple[str, int], ...]:
@@ -28,6 +29,14 @@ def test_a_ledger_s_new_events_become_rows_counts_and_lines() -> None:
 
     assert (row.status, row.owned, row.consumed) == (Status.CONSUMING, (0, 1, 3), 6)
     assert (model.produced, model.consumed, model.redelivered, model.waiting) == (9, 6, 0, 4)
+
+
+def test_a_member_that_failed_ends_the_demo_with_the_reason() -> None:
+    ledger, model = Ledger(), ViewModel("title", "kafka", [])
+    model.members["a"] = MemberRow("a")
+    ledger.record("a", Failed(1, "the assignor 'mine' failed: ValueError: no plan"))
+    with pytest.raises(DemoError, match=r"^a failed: the assignor 'mine' failed: ValueError: no plan$"):
+        list(model.update(ledger))
 
 
 def test_a_rebalance_counts_what_was_revoked_for_it() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from groupwright.testing.groups import (
     Assigned,
+    Failed,
     LoadedGroup,
     LoadedGroupError,
     Member,
@@ -70,6 +71,16 @@ def test_a_partition_with_no_owner_or_two_is_not_settled(
     assert group.unsettled() == words
     with pytest.raises(LoadedGroupError, match=r"the group has not settled within 0\.1 s: "):
         group.wait_until_settled()
+
+
+def test_a_time_out_names_the_errors_of_members() -> None:
+    group = group_of(a=(0, 1))
+    group._all_members.extend(group.members)
+    group.ledger.record("a", Failed(2, "the assignor 'mine' failed"))
+    with pytest.raises(LoadedGroupError, match=r"no member; members' polls .*: \{'a': .* 'mine' failed"):
+        group.wait_until_settled()
+    with pytest.raises(LoadedGroupError, match=r"^timed out after 0\.1 s: rain; members' polls .* failed"):
+        group.wait_until(lambda: False, "rain")
 
 
 def test_members_in_two_generations_are_not_settled() -> None:

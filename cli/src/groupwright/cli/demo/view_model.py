@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
 from groupwright.cli._command_line.output import compact
+from groupwright.cli.demo.errors import DemoError
 from groupwright.testing.groups import (
     Consumed,
     Event,
+    Failed,
     Ledger,
     Rebalanced,
     Revoked,
@@ -72,8 +74,14 @@ class MemberRow:
     _recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     def apply(self, event: Event) -> str | None:
-        """Apply an event, and return a line of text for events that are shown."""
+        """Apply an event, and return a line of text for events that are shown.
+
+        Raises:
+            DemoError: The member failed: its assignor did, or the coordinator rejects it.
+        """
         match event:
+            case Failed(error=error):
+                raise DemoError(f"{self.name} failed: {error}")
             case Started(details=details):
                 self.metrics = details.get("metrics", "")
                 self._become(Status.JOINING)
@@ -161,7 +169,11 @@ class ViewModel:
     _applied: dict[str, int] = field(default_factory=dict)  # number of events, by member
 
     def update(self, ledger: Ledger) -> Iterator[str]:
-        """Apply new events of the ledger; yield lines of text for those that are shown."""
+        """Apply new events of the ledger; yield lines of text for those that are shown.
+
+        Raises:
+            DemoError: A member failed.
+        """
         for name, row in self.members.items():
             history = ledger.histories[name]
             events, self._applied[name] = history[self._applied.get(name, 0) :], len(history)

@@ -253,7 +253,7 @@ class LoadedGroup:
         """
         timeout = self._patience if timeout is None else timeout
         if not self._wait(condition, timeout):
-            raise LoadedGroupError(f"timed out after {timeout:g} s: {what}")
+            raise LoadedGroupError(f"timed out after {timeout:g} s: {what}{self._failures()}")
 
     def wait_until_settled(self, timeout: float | None = None) -> None:
         """Wait until each partition has one owner, and all active members have the same generation.
@@ -266,7 +266,9 @@ class LoadedGroup:
         """
         timeout = self._patience if timeout is None else timeout
         if not self._wait(lambda: not self.unsettled(), timeout):
-            raise LoadedGroupError(f"the group has not settled within {timeout:g} s: {self.unsettled()}")
+            raise LoadedGroupError(
+                f"the group has not settled within {timeout:g} s: {self.unsettled()}{self._failures()}"
+            )
 
     def unsettled(self) -> str:
         """Return why the group is not settled, as text; empty if it is settled."""
@@ -349,8 +351,8 @@ class LoadedGroup:
         # Messages that are not consumed in time are reported as lost.
         self._wait(lambda: not self.ledger.unconsumed_count, self._patience)
         self.leave(*self.members)
-        if errors := {member.name: found for member in self._all_members if (found := self._errors(member))}:
-            raise LoadedGroupError(f"members' polls raised or returned errors: {errors}")
+        if failures := self._failures():
+            raise LoadedGroupError(failures.removeprefix("; "))
         report = self.ledger.check(duplicates_after)
         report.raise_for_violations()
         return report
@@ -411,6 +413,11 @@ class LoadedGroup:
             if self._load is not None:
                 self._load.raise_for_error()
             self._pause.wait(_STEP_SECONDS)
+
+    def _failures(self) -> str:
+        """Return the errors of the members' polls, to be appended to a message; empty if there are none."""
+        errors = {member.name: found for member in self._all_members if (found := self._errors(member))}
+        return f"; members' polls raised or returned errors: {errors}" if errors else ""
 
     def _errors(self, member: Member) -> list[Any]:
         return list(member.errors) if isinstance(member, ThreadMember) else self._ledger.errors(member.name)

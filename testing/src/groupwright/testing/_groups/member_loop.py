@@ -178,7 +178,8 @@ class MemberLoop(RebalanceListener):
 
     def _failed(self, error: KafkaException) -> None:
         self.errors.append(error)
-        self._record(events.Failed(now(), str(error)))
+        cause = error.args[0]
+        self._record(events.Failed(now(), cause.str() if isinstance(cause, KafkaError) else str(error)))
 
     # --- The consumer's callbacks
 
