@@ -146,6 +146,10 @@ def test_a_misspelt_setting_is_refused_and_those_of_java_alone_are_not(tmp_path:
     written(tmp_path, "bootstrap.servers=a:1\ndefault.api.timeout.ms=60000\nmax.poll.records=5\n")
     assert connection_settings(None, path)["bootstrap.servers"] == "a:1"
 
+    classes = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
+    written(tmp_path, "\n".join(["bootstrap.servers=a:1", *(f"{key}=a.Class" for key in classes)]))
+    assert connection_settings(None, path) == {"bootstrap.servers": "a:1"}
+
 
 def test_a_file_that_is_not_there_is_said_once(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"^\S+/none\.json cannot be read: No such file or directory$"):

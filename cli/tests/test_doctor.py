@@ -161,6 +161,36 @@ def test_an_unknown_assignor_is_named() -> None:
     assert "no assignor is named 'cooperativ-foo'" in " ".join(result.stdout.split())
 
 
+@pytest.mark.parametrize(
+    ("java", "name"),
+    [
+        ("RangeAssignor", "range"),
+        ("RoundRobinAssignor", "roundrobin"),
+        ("StickyAssignor", "sticky"),
+        ("CooperativeStickyAssignor", "cooperative-sticky"),
+    ],
+)
+def test_javas_assignors_go_by_their_names(java: str, name: str) -> None:
+    key = "partition.assignment.strategy"
+    found = doctor(*GOOD, f"{key}=org.apache.kafka.clients.consumer.{java}")
+
+    assert found.stdout == doctor(*GOOD, f"{key}={name}").stdout
+
+
+def test_an_own_assignor_is_named_by_its_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine_for_doctor.py").write_text(
+        "from groupwright.assignors import StickyAssignor\nclass Mine(StickyAssignor):\n    name = 'mine'\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    found = doctor(*GOOD, "partition.assignment.strategy=mine_for_doctor:Mine", "-o", "json")
+
+    assert (found.exit_code, rules(found)) == (0, ["not-in-librdkafka"])
+    assert "partition.assignment.strategy has mine" in found.stdout
+    missing = doctor(*GOOD, "partition.assignment.strategy=mine_for_doctor:Other")
+    assert missing.exit_code == ExitStatus.USAGE
+    assert "'mine_for_doctor:Other' cannot be loaded: AttributeError" in missing.stderr
+
+
 def test_csv_has_the_findings_and_the_rest_on_standard_error() -> None:
     result = doctor(*GOOD, "linger.ms=5", "-o", "csv")
 

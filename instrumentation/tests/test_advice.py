@@ -208,6 +208,11 @@ def test_a_rule_over_the_group_finds_its_fault_and_no_other_does(rule: str, grou
     assert rules(on_group(GOOD, group, LIMITS)) == [rule]
 
 
+def test_an_assignor_that_has_no_name_in_a_configuration_is_an_object() -> None:
+    (finding,) = on_group(GOOD, GroupFacts("Stable", "mine", [("a", "1")]))
+    assert "set partition.assignment.strategy to mine, as an object of its class. " in finding.change
+
+
 def test_groups_of_kip_848_have_a_limit_of_their_own() -> None:
     group = GroupFacts("Stable", "uniform", [("a", None)], classic=False)
     consumer = {"client.id": "a", "group.protocol": "consumer"}

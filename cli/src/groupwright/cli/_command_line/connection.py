@@ -226,5 +226,6 @@ _JAVA_COMPANIONS = (
     "ssl.keystore.type",
     "sasl.login.callback.handler.class",
     "sasl.client.callback.handler.class",
+    *("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"),
 )
-"""Settings of Java that go with those above, and have no counterpart."""
+"""Settings of Java without a counterpart: they go with those above, or name Java's classes."""

@@ -17,12 +17,25 @@ if TYPE_CHECKING:
     from groupwright.instrumentation.advice.configuration import Measured
 
 _SUBJECTS = ("broker", "group", "offsets topic")
+_JAVA_ASSIGNORS = {
+    f"org.apache.kafka.clients.consumer.{java}": name
+    for java, name in (
+        ("RangeAssignor", "range"),
+        ("RoundRobinAssignor", "roundrobin"),
+        ("StickyAssignor", "sticky"),
+        ("CooperativeStickyAssignor", "cooperative-sticky"),
+    )
+}
+"""Names of Kafka's assignors by Java's classes."""
 
 
 def doctor(
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings, which override the file's."),
+        typer.Argument(
+            metavar="KEY=VALUE",
+            help="Settings, which override the file's. An assignor of your own is MODULE:CLASS.",
+        ),
     ] = None,
     *,
     bootstrap_servers: BootstrapServers = None,
@@ -67,7 +80,7 @@ def doctor(
                 "no settings are given: pass KEY=VALUE, or a file with --config", ExitStatus.USAGE
             )
         status = _examine(
-            given,
+            _with_assignors(given),
             longest_processing,
             restarts_often=restarts_often,
             offline=offline,
@@ -84,6 +97,23 @@ def _setting(text: str) -> tuple[str, str]:
             f"{text!r} is not a setting: write KEY=VALUE, such as session.timeout.ms=45000", ExitStatus.USAGE
         )
     return key.strip(), value.strip()
+
+
+def _with_assignors(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings with assignors as consumers take them: Java's by name, one's own as objects."""
+    from groupwright.assignors import AssignorError  # noqa: PLC0415 - `groupwright --help` needs none of these
+    from groupwright.cli._command_line.assignors import load_assignor  # noqa: PLC0415 - as above
+    from groupwright.core.configuration import STRATEGY, strategy_names  # noqa: PLC0415 - as above
+
+    if not isinstance(given.get(STRATEGY), str):
+        return given
+    names = [_JAVA_ASSIGNORS.get(name, name) for name in strategy_names(given[STRATEGY])]
+    if not any(":" in name for name in names):
+        return {**given, STRATEGY: ",".join(names)}
+    try:
+        return {**given, STRATEGY: [load_assignor(name) if ":" in name else name for name in names]}
+    except AssignorError as error:
+        raise CommandError(str(error), ExitStatus.USAGE) from None
 
 
 def _examine(

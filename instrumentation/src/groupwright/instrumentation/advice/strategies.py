@@ -6,6 +6,8 @@ Groupwright's and Java's consumers accept it, and are eager with it (KIP-429).
 
 LIBRDKAFKA = frozenset({"range", "roundrobin", "cooperative-sticky"})
 """Assignors of confluent-kafka's own consumer."""
+NAMED = LIBRDKAFKA | {"sticky", "co-partitioned-sticky"}
+"""Assignors that Groupwright's consumer takes by name; others are objects."""
 _COOPERATIVE = frozenset({"cooperative-sticky", "load-aware", "co-partitioned-sticky"})
 _EAGER = frozenset({"range", "roundrobin", "sticky"})
 
