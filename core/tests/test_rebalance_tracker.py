@@ -203,6 +203,24 @@ def test_what_is_revoked_in_leaving_is_no_rebalance() -> None:
     assert member.reported[1].partitions_before == {}
 
 
+@pytest.mark.parametrize("kind", [EAGER, COOPERATIVE, CONSUMER])
+def test_a_revocation_after_the_next_subscription_is_no_round_of_it(kind: Kind) -> None:
+    """Without a poll between unsubscribe and subscribe, the next poll reports the revocation."""
+    member = Member(kind)
+    member.subscribe(0.0)
+    member.assign([0, 1], 1.0)
+    member.reported += member.tracker.leaving()
+    member.subscribe(10.0, "refunds")
+    member.revoke([0, 1], 10.25, took=0.25)
+    member.topic = "refunds"
+    member.assign([2], 11.0, generation=3)
+    member.wait(30.0)
+
+    assert member.durations == [1.0, 1.0]
+    second = member.reported[1]
+    assert (second.partitions_before, second.partitions) == ({}, {"refunds": (2,)})
+
+
 def test_what_is_held_at_the_end_is_told() -> None:
     member = Member(COOPERATIVE)
     member.subscribe(0.0)

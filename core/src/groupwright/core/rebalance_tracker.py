@@ -135,6 +135,7 @@ class RebalanceTracker:
         """Record that the application unsubscribes or closes. Later revocations begin no rebalance."""
         ended = self._end_held()
         self._current, self._topics, self._leaving, self._last_epoch = None, None, True, None
+        self._owned = frozenset()  # their revocation may come after the next subscription
         return ended
 
     def revoked(self, partitions: Keys, callback: CallbackTime, *, lost: bool) -> list[Rebalance]:
@@ -150,7 +151,7 @@ class RebalanceTracker:
             current.add(Phase.REVOKE, callback.ended - callback.began)
             current.phase_started = callback.ended
             current.lost |= lost
-            rejoins = self._kind is Kind.COOPERATIVE and bool(revoked) and not lost
+            rejoins = self._kind is Kind.COOPERATIVE and bool(revoked & self._owned) and not lost
             current.rounds, current.rounds_due = 0, _SECOND_ROUND if rejoins else 1
             current.expected_epoch = None if lost or callback.generation < 0 else callback.generation + 1
         self._owned -= revoked
