@@ -40,7 +40,9 @@ def test_the_position_is_that_after_the_last_message() -> None:
     assert Statistics().take(position=20) == 0
 
 
-@pytest.mark.parametrize(("isolation", "lag"), [("read_committed", 10), ("read_uncommitted", 12)])
+@pytest.mark.parametrize(
+    ("isolation", "lag"), [("read_committed", 10), ("read_uncommitted", 12), ("READ_UNCOMMITTED", 12)]
+)
 def test_the_end_is_that_to_which_the_consumer_reads(isolation: str, lag: int) -> None:
     statistics = Statistics(**{"isolation.level": isolation})
 
@@ -163,3 +165,44 @@ def test_a_partition_that_is_paused_before_it_was_fetched_lags_from_its_start() 
     statistics.tracker.set_ends({P: 30})
 
     assert statistics.tracker.lag == {P: 26}
+
+
+@pytest.mark.parametrize(
+    ("settings", "full", "below"),
+    [
+        ({}, {"queued": 50_000}, {"queued": 49_999}),
+        ({"queued.min.messages": "1000"}, {"queued": 500}, {"queued": 499}),
+        ({}, {"queued_bytes": 32 * 1024**2}, {"queued_bytes": 32 * 1024**2 - 1}),
+        ({"queued.max.messages.kbytes": "100"}, {"queued_bytes": 51_200}, {"queued_bytes": 51_199}),
+    ],
+)
+def test_while_the_prefetch_queue_is_full_the_lag_is_to_the_end_that_was_looked_up(
+    settings: dict[str, str], full: dict[str, int], below: dict[str, int]
+) -> None:
+    """librdkafka does not fetch then, and the log grows faster than the application consumes."""
+    statistics = Statistics(**settings)
+    assert statistics.take(position=8, **below) == 12
+    assert statistics.asked == []
+    assert statistics.take(position=10, **full) == 10, "until the end has been looked up"
+    assert statistics.asked == [P]
+    statistics.tracker.set_ends({P: 60})
+    assert statistics.tracker.lag == {P: 50}
+    assert statistics.take(position=12, **full) == 48
+    statistics.tracker.set_ends({P: 80})
+    assert statistics.tracker.lag == {P: 68}
+    statistics.tracker.set_ends({P: -1})
+    assert statistics.take(position=14, **full) is None, "the end could not be looked up"
+
+    assert statistics.take(position=16, last_stable_offset=90, **below) == 74
+    assert statistics.asked == []
+
+
+def test_a_partition_that_is_assigned_while_the_prefetch_queue_is_full_lags_from_its_start() -> None:
+    statistics = Statistics()
+    unknown = {"fetch_position": 4, "log_start": NONE, "high_watermark": NONE, "last_stable_offset": NONE}
+    assert statistics.take(committed=4, queued=100_000, **unknown) is None
+    statistics.tracker.set_ends({P: 30})
+
+    assert statistics.tracker.lag == {P: 26}
+    assert statistics.take(0.2, committed=4, **unknown) == 26, "librdkafka may not have fetched yet"
+    assert statistics.take(position=5, last_stable_offset=31) == 26

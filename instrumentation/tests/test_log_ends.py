@@ -119,4 +119,4 @@ def test_ends_are_unknown_if_there_is_no_admin_client(caplog: pytest.LogCaptureF
     finally:
         ends.close()
     (warning,) = caplog.records
-    assert "the log ends of paused partitions cannot be looked up" in warning.getMessage()
+    assert "log ends of partitions that are not fetched cannot be looked up" in warning.getMessage()

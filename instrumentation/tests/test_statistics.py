@@ -23,9 +23,9 @@ def test_a_consumers_statistics_are_read(statistics: Text) -> None:
 
     assert read.state == "stable"
     assert read.partitions == {
-        ("orders", 0): PartitionStatistics(-1001, 10, -1001, 10, 0, 10, 10),
-        ("orders", 1): PartitionStatistics(2, 10, -1001, 10, 0, 10, 10),
-        ("orders", 2): PartitionStatistics(10, 10, -1001, 10, 0, 10, 10),
+        ("orders", 0): PartitionStatistics(-1001, 10, -1001, 10, 0, 10, 10, 19, 1800),
+        ("orders", 1): PartitionStatistics(2, 10, -1001, 10, 0, 10, 10, 19, 1800),
+        ("orders", 2): PartitionStatistics(10, 10, -1001, 10, 0, 10, 10, 19, 1800),
     }
     assert read.coordinator is not None
     assert read.coordinator.node == 1
@@ -42,6 +42,19 @@ def test_partitions_that_are_not_fetched_are_left_out(statistics: Text) -> None:
     partitions["-1"] |= {"fetch_state": "active"}
 
     assert list(read_consumer(json.dumps(everything)).partitions) == [("orders", 0), ("orders", 2)]
+
+
+@pytest.mark.parametrize("client_id", ['we"ird', "CORP\\svc", "two\nlines"])
+@pytest.mark.parametrize(("kind", "read"), [("consumer", read_consumer), ("producer", read_producer)])
+def test_the_client_id_may_have_characters_that_librdkafka_does_not_escape(
+    kind: str, read: Callable[[str], Any], client_id: str, statistics: Text
+) -> None:
+    text = statistics(kind)
+    given = json.loads(text)["client_id"]
+    unescaped = text.replace(f'"{given}"', f'"{client_id}"', 1)
+    assert unescaped != text
+
+    assert read(unescaped) == read(text)
 
 
 def test_a_coordinator_that_is_not_known_yet_has_no_node(statistics: Text) -> None:

@@ -120,7 +120,7 @@ class Metrics:
             consumer: The consumer.
             options: Optional measurements.
             callbacks: librdkafka's callbacks of the consumer, if they are wrapped.
-            ends: Looks up the log ends of paused partitions.
+            ends: Looks up the log ends of partitions that librdkafka does not fetch.
 
         Raises:
             TypeError: The consumer reports no rebalances, as a plain `confluent_kafka.Consumer`.

@@ -13,6 +13,7 @@ from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallback
 from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.statistics import read_consumer, read_producer
 from groupwright.instrumentation._tracking.callback_tracker import CallbackTracker
+from groupwright.instrumentation._tracking.lag_tracker import reads_uncommitted
 from groupwright.instrumentation._tracking.wrapped_consumer import WrappedConsumer, create_wrapped
 from groupwright.instrumentation.collector import Metrics
 from groupwright.instrumentation.consumer_metrics import Options
@@ -78,8 +79,7 @@ def create_instrumented(
         tracker = CallbackTracker(config, callbacks)
         wrapper = _wrapper_for(client_class, asynchronous=asynchronous)
         consumer = create_wrapped(client_class, wrapper, tracker, configured, **arguments)
-    read_uncommitted = Configuration(config).text("isolation.level") == "read_uncommitted"
-    ends = LogEnds(config, read_uncommitted=read_uncommitted)
+    ends = LogEnds(config, read_uncommitted=reads_uncommitted(config))
     options = Options(events, lag_by_partition, advise, load_checks)
     metrics.add_consumer(consumer, options, callbacks, ends)
     return consumer  # type: ignore[no-any-return] # it is of that class

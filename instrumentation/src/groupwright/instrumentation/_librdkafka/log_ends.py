@@ -91,7 +91,7 @@ class LogEnds:
                     self._on_end(key, UNKNOWN, on_end)
                 if not self._has_warned:
                     self._has_warned = True
-                    _log.warning("the log ends of paused partitions cannot be looked up: %r", error)
+                    _log.warning("log ends of partitions that are not fetched cannot be looked up: %r", error)
 
     def _next(self) -> tuple[tuple[TopicPartitionKey, ...], OnEnd] | None:
         """Return the next look-up; None after `IDLE` seconds without one, or after `close`."""

@@ -70,6 +70,10 @@ class PartitionStatistics(NamedTuple):
     """`hi_offset` of the last fetch response."""
     last_stable_offset: int
     """`ls_offset` of the last fetch response."""
+    queued: int = 0
+    """`fetchq_cnt`: prefetched messages in the partition's queue, which is that of the whole consumer."""
+    queued_bytes: int = 0
+    """`fetchq_size`: their bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,7 @@ def read_consumer(text: str) -> ConsumerStatistics:
         ValueError: The text is no JSON of statistics, or is incomplete.
     """
     with _ReadErrors():
-        statistics = json.loads(text)
+        statistics = _parse(text)
         brokers = statistics["brokers"]
         coordinator = brokers.get(_COORDINATOR)
         join_state = (statistics.get("cgrp") or {}).get("join_state", "")
@@ -150,7 +154,7 @@ def read_producer(text: str) -> ProducerStatistics:
         ValueError: The text is no JSON of statistics, or is incomplete.
     """
     with _ReadErrors():
-        statistics = json.loads(text)
+        statistics = _parse(text)
         brokers, topics = statistics["brokers"].values(), statistics["topics"].values()
         used = (
             statistics["msg_cnt"] / max(1, statistics["msg_max"]),
@@ -185,6 +189,14 @@ class _ReadErrors:
             ) from error
 
 
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        # librdkafka escapes neither `name` nor `client_id`, which precede `type`.
+        return json.loads("{" + text[text.index('"type"') :])
+
+
 def _coordinator(coordinator: Mapping[str, Any], brokers: Mapping[str, Any]) -> CoordinatorStatistics:
     # librdkafka lists the coordinator as a separate broker, without an id but with the address of one.
     address = coordinator["nodename"]
@@ -216,6 +228,8 @@ def _partitions(topics: Mapping[str, Any]) -> Iterator[tuple[TopicPartitionKey, 
                         partition["lo_offset"],
                         partition["hi_offset"],
                         partition["ls_offset"],
+                        partition["fetchq_cnt"],
+                        partition["fetchq_size"],
                     ),
                 )
 

@@ -9,6 +9,9 @@ first message is returned, `app_offset` is unknown, and the position is the firs
 
 Without any of them the lag is unknown. It is also unknown if the log's end is below the position, because
 that end is from an earlier assignment.
+
+The log's end is that of librdkafka's last fetch. librdkafka does not fetch a partition that is paused, or
+while its queue of prefetched messages is full: then the end must be looked up.
 """
 
 import math
@@ -16,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from groupwright.core import TopicPartitionKey
-from groupwright.core.configuration import Configuration
+from groupwright.core.configuration import Configuration, parse_integer
 from groupwright.core.start_offsets import OFFSET_BEGINNING
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, PartitionStatistics
 
@@ -26,6 +29,13 @@ FETCH_SETTLE = 1.5
 librdkafka updates them within a second, and a fetch at the log's end takes 0.5 s (`fetch.wait.max.ms`)."""
 _OFFSET_STORED = -1000  # RD_KAFKA_OFFSET_STORED: the committed offset
 _EARLIEST = frozenset({"smallest", "earliest", "beginning"})
+_QUEUED_MESSAGES = 100_000  # librdkafka's default of `queued.min.messages`
+_QUEUED_KILOBYTES = 65_536  # of `queued.max.messages.kbytes`
+
+
+def reads_uncommitted(settings: Mapping[str, object]) -> bool:
+    """Return whether a consumer reads to the high watermark, not to the last stable offset."""
+    return Configuration(settings).text("isolation.level").lower() == "read_uncommitted"
 
 
 @dataclass(slots=True)
@@ -33,8 +43,8 @@ class _Start:
     """The start of an assigned partition."""
 
     fetched_since: float
-    """Time of the first statistics that have the partition, or of the last in which it was paused, in seconds
-    by librdkafka's clock; -inf once a message was returned."""
+    """Time of the first statistics that have the partition, or of the last in which it was not fetched, in
+    seconds by librdkafka's clock; -inf once a message was returned."""
     start_offset: int
     """The offset at which the application started the partition; `_OFFSET_STORED` for the committed one."""
     received_before: int
@@ -42,8 +52,8 @@ class _Start:
     means that messages were fetched since."""
     initial_position: int | None = None
     """The position before the first message, once it is known."""
-    paused_at: int | None = None
-    """The position at which it was paused; None once the log end is current again after the resume."""
+    unfetched_at: int | None = None
+    """The position at which it was last not fetched; None once the log end is that of a later fetch."""
     last_position: int | None = None
     """The position in the last statistics."""
 
@@ -58,14 +68,17 @@ class LagTracker:
             settings: The consumer's configuration.
         """
         config = Configuration(settings)
-        self.read_uncommitted = config.text("isolation.level") == "read_uncommitted"
+        self._read_uncommitted = reads_uncommitted(settings)
         self.lag: dict[TopicPartitionKey, int] = {}
         """Lag in messages of partitions whose lag is known."""
-        self._earliest = config.text("auto.offset.reset") in _EARLIEST
+        self._earliest = config.text("auto.offset.reset").lower() in _EARLIEST
+        self._queue_limit = parse_integer(config.text("queued.min.messages")) or _QUEUED_MESSAGES
+        kilobytes = parse_integer(config.text("queued.max.messages.kbytes")) or _QUEUED_KILOBYTES
+        self._queue_limit_bytes = kilobytes * 1024
         self._starts: dict[TopicPartitionKey, _Start] = {}
         self._received: dict[TopicPartitionKey, int] = {}
         self._changed_at: dict[TopicPartitionKey, float] = {}
-        self._paused: dict[TopicPartitionKey, int] = {}
+        self._unfetched: dict[TopicPartitionKey, int] = {}
 
     def update(
         self,
@@ -84,8 +97,8 @@ class LagTracker:
             paused: `MembershipSnapshot.paused`.
 
         Returns:
-            The paused partitions of which the position is known. librdkafka does not fetch them, so their log
-            ends must be looked up, and passed to `set_ends`.
+            The partitions that librdkafka does not fetch, and of which the position is known. Their log ends
+            must be looked up, and passed to `set_ends`.
         """
         lag: dict[TopicPartitionKey, int] = {}
         starts: dict[TopicPartitionKey, _Start] = {}
@@ -94,32 +107,32 @@ class LagTracker:
         for key, partition in statistics.partitions.items():
             if taken_at < self._changed_at.get(key, -math.inf):
                 continue
-            end = partition.high_watermark if self.read_uncommitted else partition.last_stable_offset
+            end = partition.high_watermark if self._read_uncommitted else partition.last_stable_offset
             start_offset = start_offsets.get(key, _OFFSET_STORED)
             start = starts[key] = self._start(key, start_offset, statistics.taken_at)
-            is_paused = key in paused
-            position = self._position(key, start, partition, end, statistics.taken_at, is_paused=is_paused)
+            is_fetched = key not in paused and not self._is_queue_full(partition)
+            position = self._position(key, start, partition, end, statistics.taken_at, is_fetched=is_fetched)
             if position is None:
                 continue
-            if is_paused:
-                positions[key] = start.paused_at = position
+            if not is_fetched:
+                positions[key] = start.unfetched_at = position
                 start.fetched_since = statistics.taken_at
-            # After a resume, the log end is still that of before the pause, until librdkafka has fetched
-            # again. Until then, or until the position moves, the lag of the pause is kept.
-            if start.paused_at != position or statistics.taken_at - start.fetched_since >= FETCH_SETTLE:
-                start.paused_at = None
+            # When librdkafka fetches again, the log end is that of before, until the first response. Until
+            # then, or until the position moves, the lag is that to the end which was looked up.
+            if start.unfetched_at != position or statistics.taken_at - start.fetched_since >= FETCH_SETTLE:
+                start.unfetched_at = None
                 if position <= end:
                     lag[key] = end - position
-            elif start.last_position == position and key in self.lag:
-                lag[key] = self.lag[key]
+            elif key in self.lag and start.last_position is not None:
+                lag[key] = max(0, self.lag[key] + start.last_position - position)
             start.last_position = position
-        self.lag, self._starts, self._paused = lag, starts, positions
+        self.lag, self._starts, self._unfetched = lag, starts, positions
         return list(positions)
 
     def set_ends(self, ends: Mapping[TopicPartitionKey, int]) -> None:
-        """Set the lag of paused partitions by their log ends; a negative end is unknown."""
+        """Set the lag of partitions that are not fetched by their log ends; a negative end is unknown."""
         for key, end in ends.items():
-            position = self._paused.get(key)
+            position = self._unfetched.get(key)
             if position is not None and position <= end:
                 self.lag[key] = end - position
             elif position is not None:
@@ -136,7 +149,17 @@ class LagTracker:
             self._changed_at[key] = now
             self.lag.pop(key, None)
             self._starts.pop(key, None)
-            self._paused.pop(key, None)
+            self._unfetched.pop(key, None)
+
+    def _is_queue_full(self, partition: PartitionStatistics) -> bool:
+        """Return whether librdkafka fetches nothing more, or did not until a moment ago.
+
+        At the limit, it fetches again as soon as the application has received a message. So the last fetch
+        before these statistics may be old unless the queue is far below the limit.
+        """
+        return (
+            2 * partition.queued >= self._queue_limit or 2 * partition.queued_bytes >= self._queue_limit_bytes
+        )
 
     def _start(self, key: TopicPartitionKey, start_offset: int, now: float) -> _Start:
         start = self._starts.get(key)
@@ -158,27 +181,27 @@ class LagTracker:
         end: int,
         now: float,
         *,
-        is_paused: bool,
+        is_fetched: bool,
     ) -> int | None:
         """Return the position of a partition; None if unknown."""
         if partition.position < 0:
             if start.initial_position is None:
                 is_settled = now - start.fetched_since >= FETCH_SETTLE
                 start.initial_position = self._start_position(
-                    start, partition, end, is_paused=is_paused, is_settled=is_settled
+                    start, partition, end, is_fetched=is_fetched, is_settled=is_settled
                 )
             return start.initial_position
         self._received[key] = partition.received
-        if start.paused_at is None:
+        if start.unfetched_at is None:
             start.fetched_since = -math.inf  # the message came with the log's end
         return partition.position
 
     def _start_position(
-        self, start: _Start, partition: PartitionStatistics, end: int, *, is_paused: bool, is_settled: bool
+        self, start: _Start, partition: PartitionStatistics, end: int, *, is_fetched: bool, is_settled: bool
     ) -> int | None:
         """Return the position of a partition from which no message was returned; None if unknown."""
         offset = partition.committed if start.start_offset == _OFFSET_STORED else start.start_offset
-        if is_paused and offset >= 0:
+        if not is_fetched and offset >= 0:
             return offset  # it may never have been fetched, so that its log is unknown
         if not is_settled:
             return None
