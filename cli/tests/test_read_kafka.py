@@ -416,3 +416,21 @@ def test_a_shell_completes_the_names_of_groups(kafka: LocalKafka, groupwright: C
     assert completed(f"groupwright describe {servers} s") == ["shared", "static"]
     assert completed(f"groupwright lag {servers} static s") == ["shared"]
     assert completed("groupwright describe s") == []
+
+
+@pytest.mark.parametrize("group", ["shared", "flow"])
+def test_a_consumer_is_told_that_its_group_id_belongs_to_another_type_of_group(
+    kafka: LocalKafka, group: str
+) -> None:
+    with Consumer(settings_of(kafka, group)) as consumer:
+        consumer.subscribe(["orders"])
+        errors: list[str] = []
+
+        def is_refused() -> bool:
+            message = consumer.poll(0.1)
+            if message is not None and (error := message.error()) is not None:
+                errors.append(error.str())
+            return bool(errors)
+
+        wait_until(is_refused, "the consumer is refused")
+    assert f"the group id {group!r} belongs to a group of another type" in errors[0]

@@ -221,7 +221,7 @@ def test_a_topic_that_does_not_exist_is_told_from_one_that_may_not_be_described(
     ("described", "message"),
     [
         (group(live_member(), type_=GroupType.SHARE), "'billing' is a share group, whose members have no"),
-        (group(live_member(), type_=GroupType.STREAMS), "'billing' is a streams group, whose members have"),
+        (group(live_member(), type_=GroupType.STREAMS), "'billing' is a streams group, whose partitions"),
         (
             group(live_member(), protocol_type="connect"),
             "the members of 'billing' are not consumers but of the kind 'connect', which assign in a way of",

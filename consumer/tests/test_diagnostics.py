@@ -1,12 +1,18 @@
 """Diagnostics that need no network; the others are tested with the driver and on a broker."""
 
+import asyncio
 import traceback
 from types import TracebackType
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from groupwright.assignors import Assignor, AssignorError, Group, Member, assign
-from groupwright.consumer._coordinator.diagnostics import application_traceback
+from groupwright.consumer._coordinator.diagnostics import application_traceback, explain
+from groupwright.consumer._coordinator.inbox import Reported
+from groupwright.consumer._protocol.actions import ReportError
+from groupwright.consumer._protocol.model import GroupDescription
 
 
 class _Failing(Assignor):
@@ -47,3 +53,23 @@ def test_a_traceback_without_code_of_the_application_stays_whole() -> None:
     error = raised(AssignorError, _Wrong())
 
     assert application_traceback(error) is error.__traceback__ is not None
+
+
+class _OtherType:
+    """The network of a coordinator whose group of this name is not a classic one."""
+
+    group_id = "jobs"
+
+    async def describe_group(self) -> GroupDescription:
+        return GroupDescription("Dead", "", ())
+
+
+def test_a_name_that_belongs_to_another_type_of_group_is_said_to_be_taken() -> None:
+    network: Any = _OtherType()
+    refusal = ReportError(KafkaError.INCONSISTENT_GROUP_PROTOCOL, "JoinGroup failed", None)
+    found = asyncio.run(explain(refusal, ["range"], network))
+
+    assert isinstance(found, Reported)
+    assert found.error.code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL
+    assert "'jobs' belongs to a group of another type" in found.error.str()
+    assert found.error.str().endswith("Choose another group.id")

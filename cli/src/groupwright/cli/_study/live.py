@@ -113,12 +113,13 @@ def check_is_of_consumers(group: DescribedGroup) -> None:
     Raises:
         CommandError: It is a share or streams group, or its members are not consumers.
     """
-    kinds = {GroupType.SHARE: "a share group", GroupType.STREAMS: "a streams group"}
+    kinds = {
+        GroupType.SHARE: "a share group, whose members have no partitions of their own to assign",
+        GroupType.STREAMS: "a streams group, whose partitions the broker assigns as tasks (KIP-1071)",
+    }
     if group.type in kinds:
         raise CommandError(
-            f"{group.id!r} is {kinds[group.type]}, whose members have no partitions of their own to assign; "
-            "use groupwright describe",
-            ExitStatus.REFUSED,
+            f"{group.id!r} is {kinds[group.type]}; use groupwright describe", ExitStatus.REFUSED
         )
     if group.members and group.protocol_type != "consumer":
         raise CommandError(

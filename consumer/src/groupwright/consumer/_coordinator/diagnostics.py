@@ -16,6 +16,7 @@ from groupwright.consumer.errors import AssignorFailedError
 _TIMEOUT = 5.0  # seconds for the group to become stable, so that its assignor is known
 _RETRY_INTERVAL = 0.2  # seconds between two DescribeGroups
 _STABLE = "Stable"
+_DEAD = "Dead"
 _LIBRARIES = {"groupwright", "kafka"}
 
 _HINTS = {
@@ -94,7 +95,7 @@ def explain_topic(topic: str, error: int) -> KafkaError:
 
 
 async def _compare_protocols(protocols: Iterable[str], network: Network) -> str:
-    """Return the assignors of this member and of the others, and how to make them match."""
+    """Return why the member has no protocol in common with the group, and what to change."""
     mine = ", ".join(map(repr, protocols))
     message = f"this member supports {mine}"
     deadline = time.monotonic() + _TIMEOUT
@@ -103,6 +104,12 @@ async def _compare_protocols(protocols: Iterable[str], network: Network) -> str:
             group = await network.describe_group()
         except DisconnectedError:
             break
+        # A group that rejects members but has no description as a classic group is of another type.
+        if group.state == _DEAD:
+            return (
+                f"the group id {network.group_id!r} belongs to a group of another type, such as a share or "
+                "streams group. Choose another group.id"
+            )
         # The coordinator returns the assignor of a stable group only.
         if group.state == _STABLE and group.protocol:
             others = ", ".join(group.client_ids)
