@@ -91,21 +91,21 @@ def test_an_unknown_assignor_is_refused_with_the_known_ones(groupwright: Run) ->
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_without_the_extra_one_sentence_says_what_to_install(missing: str) -> None:
     result = run_without(missing, "demo")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr == (
         f"groupwright: the command needs {missing}, which is not installed: pip install 'groupwright[cli]'\n"
     )
 
 
 def test_a_demo_without_its_extra_says_what_to_install() -> None:
-    assert one_sentence(run_without("jgo", "demo")) == (
+    assert one_sentence(run_without("jgo", "demo"), status=2) == (
         "groupwright demo: its Kafka needs jgo, which is not installed: pip install 'groupwright[demo]'\n"
     )
 
 
-def one_sentence(result: "subprocess.CompletedProcess[str]") -> str:
+def one_sentence(result: "subprocess.CompletedProcess[str]", status: int = 1) -> str:
     """The error of a command that failed as it should."""
-    assert result.returncode == 1
+    assert result.returncode == status
     assert result.stderr.startswith("groupwright demo: ")
     assert result.stderr.count("\n") == 1
     return result.stderr
@@ -129,3 +129,59 @@ def test_a_first_run_without_a_network_is_told_so(groupwright: Run, tmp_path: Pa
         "demo", M2_REPO=str(tmp_path), HTTP_PROXY=nowhere, HTTPS_PROXY=nowhere, ALL_PROXY=nowhere
     )
     assert "the first run needs the network" in one_sentence(result)
+
+
+OUTPUTS = [
+    ("--help",),
+    ("simulate", "--help"),
+    ("locate", "billing", "--partitions", "50"),
+    ("completion", "bash"),
+]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it has no device that is always full")
+@pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
+def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        result = run_into(full.fileno(), *words)
+    assert (result.returncode, result.stderr) == (
+        8,
+        "groupwright: the output cannot be written: No space left on device\n",
+    )
+
+
+@pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
+def test_a_pipe_that_its_reader_closed_has_a_status_of_its_own(words: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        result = run_into(writer, *words)
+    finally:
+        os.close(writer)
+    assert (result.returncode, result.stderr) == (141, "")
+
+
+def test_closed_standard_output_is_one_sentence() -> None:
+    result = subprocess.run(
+        ["/bin/sh", "-c", '"$0" -m groupwright.cli --version >&-', sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (
+        8,
+        "groupwright: the output cannot be written: standard output is closed\n",
+    )
+
+
+def run_into(output: int, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "groupwright.cli", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )

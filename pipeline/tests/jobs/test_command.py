@@ -29,7 +29,7 @@ def test_without_spark_the_command_works_and_says_what_to_install() -> None:
     assert without_spark("--help").returncode == 0
     assert without_spark("pipeline", "stream", "--help").returncode == 0
     wanted = without_spark("pipeline", "stream", "bootstrap_servers=localhost:9092", "tables=/nowhere")
-    assert wanted.returncode == 1
+    assert wanted.returncode == 2
     assert wanted.stderr == "groupwright pipeline: pyspark is missing: pip install 'groupwright[pipeline]'\n"
 
 

@@ -6,6 +6,8 @@ library, and the command can report missing packages.
 
 import sys
 
+from groupwright.cli._command_line.standard_output import output_errors_reported
+
 __all__ = ["main"]
 
 _EXTRA = frozenset({"typer", "rich"})
@@ -14,17 +16,19 @@ _EXTRA = frozenset({"typer", "rich"})
 def main() -> None:
     """Run the command with the arguments of the process, and exit."""
     try:
-        from groupwright.cli.app import app  # noqa: PLC0415 - needs the extra, which may be missing
+        with output_errors_reported():
+            from groupwright.cli.app import app  # noqa: PLC0415 - needs the extra, which may be missing
 
-        app(prog_name="groupwright")
+            app(prog_name="groupwright")
     except ImportError as error:
         missing = _missing(error)
         if missing is None:
             raise
-        sys.exit(
+        sys.stderr.write(
             f"groupwright: the command needs {missing}, which is not installed: pip install "
-            "'groupwright[cli]'"
+            "'groupwright[cli]'\n"
         )
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)  # during imports; the commands handle Ctrl-C themselves
 

@@ -50,7 +50,7 @@ def groupwright(
 
     Exit status: 0 success; 1 warnings or a failed check; 2 wrong arguments or configuration; 3 no broker
     responds; 4 no such group or topic; 5 not allowed; 6 refused by the state of the group; 7 done or known in
-    part; 130 Ctrl-C.
+    part; 8 the output cannot be written; 130 Ctrl-C; 141 the reader of the output closed the pipe.
     """
 
 

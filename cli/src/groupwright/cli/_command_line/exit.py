@@ -17,7 +17,7 @@ class ExitStatus(IntEnum):
     FINDINGS = 1
     """The command ran, and its answer is no: `doctor` has warnings, the demo's checks failed."""
     USAGE = 2
-    """Wrong arguments or configuration."""
+    """Wrong arguments or configuration, or an extra that is not installed."""
     UNREACHABLE = 3
     """No broker responds, or the brokers refuse this client's credentials or protocol."""
     NOT_FOUND = 4

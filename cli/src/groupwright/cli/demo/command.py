@@ -151,5 +151,5 @@ def _check_extra() -> None:
         missing = (getattr(error.__cause__ or error, "name", None) or str(error)).partition(".")[0]
         raise CommandError(
             f"its Kafka needs {missing}, which is not installed: pip install 'groupwright[demo]'",
-            ExitStatus.FINDINGS,
+            ExitStatus.USAGE,
         ) from None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from groupwright.assignors import GroupwrightError
+from groupwright.cli._command_line.exit import ExitStatus
 from groupwright.cli._command_line.help import Command, CommandGroup
 from groupwright.cli.pipeline.spark import local_spark
 
@@ -267,7 +268,7 @@ def _pipeline(
 
 @contextmanager
 def _errors_in_one_line(job: str) -> "Iterator[None]":
-    """Print errors and missing packages in one line, and exit with status 1."""
+    """Print errors in one line, and exit with status 1; with 2 if packages are missing."""
     logging.basicConfig(level=logging.WARNING, format="groupwright pipeline: %(message)s")
     try:
         yield
@@ -278,7 +279,7 @@ def _errors_in_one_line(job: str) -> "Iterator[None]":
         typer.echo(
             f"groupwright pipeline: {package} is missing: pip install 'groupwright[pipeline]'", err=True
         )
-        raise typer.Exit(1) from None
+        raise typer.Exit(ExitStatus.USAGE) from None
     except GroupwrightError as error:
         typer.echo(f"groupwright pipeline {job}: {error}", err=True)
         raise typer.Exit(1) from None
