@@ -66,6 +66,9 @@ def test_the_lag_of_an_existing_service_grows_and_falls(
         "statistics.interval.ms": 100,
     }
 
+    text = (DOCS / "web-services.md").read_text(encoding="utf-8")
+    (protocol,) = re.findall(r'^groupwright_rebalances_total.*protocol="(.*)"} 1\.0$', text, re.MULTILINE)
+
     def produce(messages: int) -> None:
         for _ in range(messages):
             producer.produce(topic, b"an order")
@@ -84,6 +87,7 @@ def test_the_lag_of_an_existing_service_grows_and_falls(
         produce(3)
         assert len(consumer.consume(3, PATIENCE)) == 3
         wait_until(lambda: lag() == 0, "the lag to be 0")
+        assert f'outcome="completed",protocol="{protocol}"}} 1.0' in page["metrics"]().body.decode()
         consumer.pause(consumer.assignment())  # as a service that does not keep up
         produce(7)
         wait_until(lambda: lag() == 7, "the lag to grow")
