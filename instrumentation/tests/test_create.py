@@ -2,16 +2,31 @@
 
 import contextlib
 import gc
+import itertools
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka import DeserializingConsumer, KafkaException, Message, Producer
+from confluent_kafka import (
+    DeserializingConsumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from prometheus_client import CollectorRegistry, Gauge
 
-from groupwright.instrumentation import ObservableConsumer, create_instrumented, instrument
+from groupwright.instrumentation import Metrics, ObservableConsumer, create_instrumented, instrument
+from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.statistics import (
+    ConsumerStatistics,
+    PartitionStatistics,
+    read_producer,
+)
 
 Value = Callable[..., float | None]
 
@@ -157,6 +172,154 @@ def test_a_configuration_that_causes_rebalances_is_warned_of_at_the_start(
     (logged,) = caplog.records
     assert "less than three times heartbeat.interval.ms, which is 3000" in logged.getMessage()
     assert "Set session.timeout.ms to 9000 or more" in logged.getMessage()
+
+
+class Named(confluent_kafka.Consumer):
+    """Attributes, as services name them, before and after the constructor of the base class."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.group_id = "own"
+        super().__init__(config)
+        self.settings = {"retries": 3}
+        self.poll_age = "young"
+
+
+class ClassNamed(confluent_kafka.Consumer):
+    """The same as attributes of the class."""
+
+    settings = None
+    client_id = 7
+
+
+class Methods(confluent_kafka.Consumer):
+    """Methods, as services name them: it produces, and has listeners of its own."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__(config)
+        self.own: list[object] = []
+
+    def settings(self) -> dict[str, object]:
+        return {"retries": 3}
+
+    def add_listener(self, listener: object) -> None:
+        self.own.append(listener)
+
+    def produce(self, topic: str) -> str:
+        return topic
+
+    def _record(self) -> None:
+        raise AssertionError
+
+    _tracking_callback = _record
+
+
+@pytest.mark.parametrize("kind", [Named, ClassNamed, Methods])
+def test_a_class_derived_from_it_may_have_attributes_by_any_name(
+    kind: Any, registry: CollectorRegistry, value: Value
+) -> None:
+    plain = kind(NOWHERE)
+    plain.close()
+    with contextlib.closing(create_instrumented(kind, NOWHERE, registry=registry, advise=False)) as consumer:
+        consumer.subscribe(["orders"])
+        consumer.poll(0)
+        age = value("groupwright_last_poll_age_seconds")
+        assert age is not None
+        assert age >= 0
+        assert value("groupwright_instrumentation_errors_total") == 0
+        for name in ("group_id", "settings", "poll_age", "client_id", "own"):
+            if isinstance(getattr(plain, name, None), (str, int, dict, list)):
+                assert getattr(consumer, name) == getattr(plain, name)
+
+
+@pytest.mark.parametrize("topics", [["orders"], []])
+def test_max_poll_interval_applies_to_subscribed_consumers_alone(
+    topics: list[str], registry: CollectorRegistry, value: Value, caplog: pytest.LogCaptureFixture
+) -> None:
+    with contextlib.closing(
+        create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry)
+    ) as made:
+        consumer: Any = made
+        consumer.assign([TopicPartition("orders", 0)])
+        if topics:
+            consumer.subscribe(topics)
+        consumer._groupwright_tracker.last_poll -= 290.0
+        used = value("groupwright_poll_interval_used_ratio")
+        assert (used is not None and used > 0.9) if topics else used is None
+        assert value("groupwright_warnings_total", rule="max-poll-interval") == len(topics)
+        consumer.unsubscribe()
+        assert value("groupwright_poll_interval_used_ratio") is None
+    assert len(caplog.records) == len(topics)
+
+
+def test_an_assignment_by_hand_is_a_new_start_of_its_partitions(
+    registry: CollectorRegistry, value: Value
+) -> None:
+    """An empty log was read to its end, 500 messages further, which the application committed."""
+    now = itertools.count(time.monotonic() + 10.0, 10.0)
+
+    def lag_at(position: int, committed: int, end: int) -> float | None:
+        partition = PartitionStatistics(position, end, committed, end, 0, end, end)
+        at = next(now)
+        consumer._groupwright_tracker.callbacks.on_statistics(
+            ConsumerStatistics(at, None, None, {}, {("orders", 0): partition}), at
+        )
+        return value("groupwright_lag", topic="orders")
+
+    made = create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False)
+    with contextlib.closing(made):
+        consumer: Any = made
+        consumer.assign([TopicPartition("orders", 0)])
+        assert lag_at(-1001, -1001, 0) is None
+        assert lag_at(-1001, -1001, 0) == 0
+        assert lag_at(500, 500, 500) == 0
+
+        consumer.assign([TopicPartition("orders", 0), TopicPartition("orders", 1)])
+        now = itertools.count(next(now), 10.0)
+        assert lag_at(-1001, 500, 500) is None
+        assert lag_at(-1001, 500, 500) == 0
+
+
+@pytest.mark.parametrize("closed", ["closed", ""])
+def test_totals_of_a_consumer_that_ends_between_two_scrapes_are_counted(
+    closed: str, registry: CollectorRegistry, value: Value
+) -> None:
+    """As a service replaces a consumer after a fatal error."""
+    consumer: Any = create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False)
+    consumer.poll(0.01)
+    for code in (KafkaError._MAX_POLL_EXCEEDED, KafkaError.FENCED_INSTANCE_ID):
+        consumer._groupwright_tracker.on_error(KafkaError(code))
+    consumer._groupwright_tracker.callbacks.record_error(KafkaError(KafkaError._TRANSPORT))
+    if closed:
+        consumer.close()
+    del consumer
+    gc.collect()
+    made = create_instrumented(confluent_kafka.Consumer, NOWHERE, registry=registry, advise=False)
+
+    with contextlib.closing(made):
+        for _ in range(2):
+            assert value("groupwright_max_poll_exceeded_total") == 1
+            assert value("groupwright_fenced_total") == 1
+            assert value("groupwright_client_errors_total", error="_TRANSPORT") == 1
+            assert (value("groupwright_poll_seconds_total") or 0.0) >= 0.01
+
+
+def test_totals_of_a_producer_that_ends_between_two_scrapes_are_counted(
+    registry: CollectorRegistry, statistics: Callable[[str], str]
+) -> None:
+    for _ in range(2):
+        callbacks = LibrdkafkaCallbacks(read_producer)
+        Metrics.of(registry).add_producer("p-1", callbacks)
+        callbacks.record_statistics(statistics("producer"))
+        callbacks.record_error(KafkaError(KafkaError._TRANSPORT))
+        del callbacks
+        gc.collect()
+
+    labels = {"client_id": "p-1"}
+    for _ in range(2):
+        assert registry.get_sample_value("groupwright_producer_messages_total", labels) == 80
+        errors = {**labels, "error": "_TRANSPORT"}
+        assert registry.get_sample_value("groupwright_producer_client_errors_total", errors) == 2
+        assert registry.get_sample_value("groupwright_producer_queue_messages", labels) is None
 
 
 def test_a_producers_callbacks_go_on_and_its_errors_are_counted(registry: CollectorRegistry) -> None:

@@ -54,6 +54,72 @@ assert gauges.begun.wait(30)
 """
 
 
+LAST = """
+import pathlib, sys, threading
+from groupwright.instrumentation._metrics import multiprocess
+from groupwright.instrumentation._tracking.publisher import Publisher
+
+class Gauges:
+    written = threading.Event()
+    def publish(self, folder, number):
+        print("published", flush=True)
+        self.written.set()
+
+folder, gauges = pathlib.Path(sys.argv[1]), Gauges()
+multiprocess.INTERVAL = 600
+Publisher(gauges, folder).start()
+assert gauges.written.wait(30)
+"""
+
+CLIENTS = """
+import os
+from prometheus_client import CollectorRegistry
+from groupwright.core import MembershipSnapshot
+from groupwright.instrumentation import instrument
+
+class Consumer:
+    group_id, client_id, settings, poll_age = "billing", "c-1", {}, 0.5
+    membership_snapshot = MembershipSnapshot(poll_seconds=3.0)
+    def add_listener(self, listener):
+        pass
+
+registry, consumer = CollectorRegistry(), Consumer()
+instrument(consumer, registry)
+def show(name):
+    labels = {"group": "billing", "client_id": "c-1"}
+    ages, polls = (registry.get_sample_value("groupwright_" + each, labels)
+                   for each in ("last_poll_age_seconds", "poll_seconds_total"))
+    print(name, ages, polls, flush=True)
+
+child = os.fork()
+if child == 0:
+    show("child")
+    os._exit(0)
+os.waitpid(child, 0)
+show("parent")
+"""
+
+
+def test_a_forked_process_has_no_series_of_its_parents_clients() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", CLIENTS], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
+
+    assert ran.stdout == "child None None\nparent 0.5 3.0\n"
+
+
+def test_counters_are_written_for_the_last_time_at_the_exit(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", LAST, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+
+    assert ran.stdout == "published\n" * 2
+
+
 def test_a_write_at_the_exit_leaves_no_gauges(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", EXIT, str(tmp_path)], timeout=PATIENCE, check=True)
 

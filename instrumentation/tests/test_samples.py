@@ -1,5 +1,7 @@
 """Samples of a membership and of statistics: exact values, growth, and failures to read."""
 
+import itertools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -50,10 +52,10 @@ def test_a_membership_is_shown_as_the_consumer_reports_it(
     assert value("groupwright_poll_interval_used_ratio") == 0.25
 
 
-def test_totals_grow_and_continue_after_a_reset(
+def test_totals_grow_and_a_decrease_adds_nothing(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
-    """A new consumer with the same names starts at 0; the counter does not."""
+    """A broker that leaves the statistics takes its part of the totals with it."""
     consumer = new_consumer()
     instrument(consumer, registry)
 
@@ -70,7 +72,33 @@ def test_totals_grow_and_continue_after_a_reset(
     assert after(3, 1) == [3, 1]
     assert after(3, 1) == [3, 1]
     assert after(5, 2) == [5, 2]
-    assert after(1, 0) == [6, 2]
+    assert after(1, 0) == [5, 2]
+    assert after(2, 1) == [6, 3]
+
+
+def test_of_two_scrapes_at_once_each_adds_what_it_read_before_the_other_reads(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    """Else an older total would follow a newer one, and what came between would count twice."""
+    other = threading.Thread(target=lambda: list(registry.collect()))
+    totals = itertools.count(1.0)
+
+    class Reading:
+        def __get__(self, *_: object) -> MembershipSnapshot:
+            snapshot = MembershipSnapshot(poll_seconds=next(totals))
+            if snapshot.poll_seconds == 1:
+                other.start()
+                other.join(0.2)  # it waits for this scrape; without the lock it ends now
+            return snapshot
+
+    consumer = new_consumer()
+    consumer.__class__ = type("Scripted", (type(consumer),), {"membership_snapshot": Reading()})
+    del consumer.__dict__["membership_snapshot"]
+    instrument(consumer, registry)
+    list(registry.collect())
+    other.join()
+
+    assert value("groupwright_poll_seconds_total") == 3
 
 
 def test_a_snapshot_that_raises_is_counted_and_the_rest_is_shown(
@@ -230,6 +258,21 @@ def test_lag_is_shown_by_topic_and_by_partition_on_request(
     assert value("groupwright_partition_lag", topic="orders", partition="1") == 8
     assert value("groupwright_lag", client_id="c-2", topic="orders") == 12
     assert value("groupwright_partition_lag", client_id="c-2", topic="orders", partition="1") is None
+
+
+def test_a_closed_consumer_has_no_lag(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    callbacks = LibrdkafkaCallbacks(
+        lambda _: ConsumerStatistics(1.0, "stable", None, {}, {("orders", 0): consumed(6)})
+    )
+    consumer = new_consumer()
+    Metrics.of(registry).add_consumer(consumer, None, callbacks)
+    callbacks.record_statistics("")
+    assert value("groupwright_lag", topic="orders") == 4
+
+    consumer.age = lambda: None
+    assert value("groupwright_lag", topic="orders") is None
 
 
 @pytest.mark.parametrize(("state", "lags"), [("stable", [4, 8]), ("unjoined", [None, 8])])

@@ -2,6 +2,7 @@
 
 import contextvars
 import logging
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,10 +21,13 @@ from groupwright.instrumentation._metrics import gauges, multiprocess
 from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE
 from groupwright.instrumentation._metrics.families import Families
 from groupwright.instrumentation._metrics.spec import MetricType, Spec
+from groupwright.instrumentation._tracking.callback_tracker import tracker_of
 from groupwright.instrumentation._tracking.producer_metrics import ProducerInstrumentation
 from groupwright.instrumentation._tracking.publisher import Publisher
 from groupwright.instrumentation.consumer_metrics import Instrumentation, Options
 from groupwright.instrumentation.sinks import EventSink
+
+_Client = Instrumentation | ProducerInstrumentation
 
 _registry_lookup: "contextvars.ContextVar[list[Metrics] | None]" = contextvars.ContextVar(
     "groupwright_registry_lookup", default=None
@@ -78,8 +82,8 @@ class Metrics:
         self._families = Families()
         self._build = {name: _version(name) for name in ("groupwright", "confluent-kafka")}
         self._logger = logging.getLogger("groupwright.instrumentation")
-        self._consumers: list[Instrumentation] = []
-        self._producers: list[ProducerInstrumentation] = []
+        self._clients: list[_Client] = []
+        self._pid = os.getpid()
         # Reentrant: a signal handler may remove a consumer while it interrupts a scrape.
         self._lock = threading.RLock()
         folder = multiprocess.directory()
@@ -126,23 +130,23 @@ class Metrics:
             TypeError: The consumer reports no rebalances, as a plain `confluent_kafka.Consumer`.
         """
         _check_observable(consumer)
+        self._update_clients()
 
         def on_removed(removed: Instrumentation) -> None:
-            self._remove_consumer(removed)
+            self._remove(removed)
             if ends is not None:
                 ends.close()
 
         with self._lock:
             for known in self._alive():
-                if known.instruments(consumer):
+                if isinstance(known, Instrumentation) and known.instruments(consumer):
                     return known
             instrumentation = Instrumentation(
                 consumer, self._families, on_removed, self._logger, options, callbacks, ends
             )
             if ends is not None:
                 weakref.finalize(consumer, ends.close).atexit = False
-            consumer.add_listener(instrumentation)
-            self._consumers.append(instrumentation)
+            self._clients.append(instrumentation)
             instrumentation.start()
         self._start_publisher()
         return instrumentation
@@ -151,11 +155,12 @@ class Metrics:
         self, client_id: str, callbacks: LibrdkafkaCallbacks[ProducerStatistics]
     ) -> ProducerInstrumentation:
         """Instrument a producer, for as long as its callbacks exist."""
+        self._update_clients()
         instrumentation = ProducerInstrumentation(
-            client_id, callbacks, self._families, self._remove_producer, self._logger
+            client_id, callbacks, self._families, self._remove, self._logger
         )
         with self._lock:
-            self._producers.append(instrumentation)
+            self._clients.append(instrumentation)
         self._start_publisher()
         return instrumentation
 
@@ -182,47 +187,50 @@ class Metrics:
 
     def publish(self, folder: Path, number: int) -> None:
         """Write the gauges for prometheus-client's multiprocess mode, and increment the counters."""
-        last = max((each.state.ended_at or 0.0 for each in self._alive()), default=0.0)
+        last = max((each.last_rebalance for each in self._alive()), default=0.0)
         multiprocess.write(folder, number, self._read(), last)
 
     def _read(self) -> Mapping[Spec, gauges.Series]:
         """Return the series of gauges and infos, and increment the counters."""
-        clients = []
-        alive: list[Instrumentation | ProducerInstrumentation] = [*self._alive(), *self._alive_producers()]
-        for client in alive:
-            samples = client.samples()
-            client.add_increments(samples)
-            clients.append((client.client_labels, samples))
+        self._update_clients()
+        clients = [(client.client_labels, client.samples()) for client in self._alive()]
         return {**gauges.merge(clients), BUILD_INFO: {tuple(self._build.values()): 1.0}}
 
     def _start_publisher(self) -> None:
         if self._publisher is not None:
             self._publisher.start()
 
-    def _alive(self) -> list[Instrumentation]:
-        """Return the consumers that still exist, in the order in which their last rebalances ended.
+    def _alive(self) -> list[_Client]:
+        """Return the clients that still exist, in the order in which their last rebalances ended.
 
-        `Merge.LAST` needs this order. The counters of consumers that no longer exist stay, as totals.
+        `Merge.LAST` needs this order.
         """
         with self._lock:
-            self._consumers = [each for each in self._consumers if each.alive]
-            return sorted(self._consumers, key=lambda each: each.state.ended_at or 0.0)
+            return sorted(
+                (each for each in self._clients if each.alive), key=lambda each: each.last_rebalance
+            )
 
-    def _alive_producers(self) -> list[ProducerInstrumentation]:
-        with self._lock:
-            self._producers = [each for each in self._producers if each.alive]
-            return list(self._producers)
+    def _update_clients(self) -> None:
+        """Forget clients that no longer exist, after reading their totals for the last time.
 
-    def _remove_consumer(self, removed: Instrumentation) -> None:
+        Their counters stay. A forked process forgets the clients of its parent, which the parent reads.
+        """
         with self._lock:
-            self._consumers = [each for each in self._consumers if each is not removed]
+            if self._pid != os.getpid():
+                self._pid, self._clients = os.getpid(), []
+            alive = self._alive()
+            ended = set(self._clients).difference(alive)
+            self._clients = alive
+        for each in ended:
+            each.samples()
+
+    def _remove(self, removed: _Client) -> None:
+        with self._lock:
+            self._clients = [each for each in self._clients if each is not removed]
             if all(each.client_labels != removed.client_labels for each in self._alive()):
-                self._families.remove(removed.client_labels)
-
-    def _remove_producer(self, removed: ProducerInstrumentation) -> None:
-        with self._lock:
-            self._producers = [each for each in self._producers if each is not removed]
-            if all(each.client_labels != removed.client_labels for each in self._alive_producers()):
+                self._clients = [
+                    each for each in self._clients if each.client_labels != removed.client_labels
+                ]
                 self._families.remove(removed.client_labels)
 
 
@@ -242,7 +250,7 @@ def _registered(registry: CollectorRegistry) -> Metrics | None:
 
 
 def _check_observable(consumer: Any) -> None:
-    if not hasattr(consumer, "add_listener"):
+    if tracker_of(consumer) is None and not hasattr(consumer, "add_listener"):
         name = type(consumer).__name__
         raise TypeError(
             f"cannot instrument this {type(consumer).__module__}.{name}: it reports no rebalances, and "

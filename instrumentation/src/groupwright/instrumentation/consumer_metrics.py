@@ -54,7 +54,7 @@ from groupwright.instrumentation._metrics.families import ClientLabels, Families
 from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES
 from groupwright.instrumentation._metrics.samples import CounterIncrements, Sample
 from groupwright.instrumentation._metrics.spec import Spec
-from groupwright.instrumentation._tracking.callback_tracker import TrackedConsumer
+from groupwright.instrumentation._tracking.callback_tracker import tracker_of
 from groupwright.instrumentation._tracking.lag_tracker import LagTracker
 from groupwright.instrumentation._tracking.round_merger import RoundMerger
 from groupwright.instrumentation.advice import Finding, RunningAdvice, Severity, on_configuration
@@ -88,9 +88,9 @@ class Instrumentation(RebalanceListener):
     """One consumer's metrics; returned by `instrument`.
 
     It receives the consumer's rebalances, commits and load checks as a `RebalanceListener`, and holds the
-    consumer weakly. None of its methods raises: a failure is counted in
-    ``groupwright_instrumentation_errors_total``, and logged once for each operation. Safe to use from any
-    thread.
+    consumer weakly. Of a wrapped consumer it observes the tracker, which it holds. None of its methods
+    raises: a failure is counted in ``groupwright_instrumentation_errors_total``, and logged once for each
+    operation. Safe to use from any thread.
     """
 
     def __init__(
@@ -103,8 +103,10 @@ class Instrumentation(RebalanceListener):
         callbacks: LibrdkafkaCallbacks[ConsumerStatistics] | None = None,
         ends: LogEnds | None = None,
     ) -> None:
-        """Use `Metrics.add_consumer`, which adds it to the collector and to the consumer."""
-        self.client_labels = ClientLabels(consumer.group_id, consumer.client_id)
+        """Use `Metrics.add_consumer`, which adds it to the collector."""
+        self._tracker = tracker_of(consumer)
+        observed = self._tracker or consumer
+        self.client_labels = ClientLabels(observed.group_id, observed.client_id)
         self.state = ConsumerState()
         self._consumer = weakref.ref(consumer)
         self._families = families
@@ -112,29 +114,35 @@ class Instrumentation(RebalanceListener):
         self._logger = logger
         self._options = options or Options()
         self._callbacks = callbacks
-        self._settings = consumer.settings
+        self._settings = observed.settings
         settings = Configuration(self._settings)
         heartbeat_interval = settings.seconds("heartbeat.interval.ms")
         self._advice = RunningAdvice(heartbeat_interval, settings.seconds("max.poll.interval.ms"))
-        tracked = isinstance(consumer, TrackedConsumer)
+        tracked = self._tracker is not None
         broker_assigned = settings.kind is Kind.CONSUMER
         self._client = "librdkafka" if tracked or broker_assigned else "groupwright"
         # Groupwright's members learn the vote for one of these; others do not, so their label is the setting.
         self._protocols = settings.strategies if self._client == "groupwright" else [settings.protocol]
         self._kind = "" if self._client == "groupwright" else str(settings.kind)
-        # A `TrackedConsumer` completes its snapshots and merges rounds itself.
+        # A `CallbackTracker` completes its snapshots and merges rounds itself.
         self._membership_statistics = MembershipStatistics() if broker_assigned and not tracked else None
         self._round_merger = RoundMerger(2 * heartbeat_interval) if self._client == "groupwright" else None
         self._increments = CounterIncrements()
         self._logged: set[str] = set()
         self._removed = False
-        # Reentrant: a signal handler may call `remove` while it interrupts an event.
+        # Reentrant: a signal handler may call `remove` while it interrupts an event, or scrape in a scrape.
         self._lock = threading.RLock()
+        # Held while totals are read and added: of two scrapes, the one that reads first must add first. It is
+        # taken before the locks of the tracker and of this object.
+        self._sampling = threading.RLock()
         self._lag = LagTracker(self._settings)
         self._log_ends = ends
         if callbacks is not None:
             callbacks.on_failure = self._record_failure
             callbacks.on_statistics = self._on_statistics
+        if self._tracker is not None:
+            self._tracker.start_observers.append(self._on_starts)
+        observed.add_listener(self)
 
     def remove(self) -> None:
         """Remove this consumer's series from the registry, and stop measuring; a second call does nothing.
@@ -176,18 +184,25 @@ class Instrumentation(RebalanceListener):
         if self._options.advise and self._settings:
             self._guarded("advice", self._log_findings, on_configuration(self._settings))
 
-    def samples(self) -> list[Sample]:
-        """Return the samples of a scrape; those that cannot be read are counted as failures."""
-        self._settle()
-        state = self._read("state", lambda: sample_readers.of_consumer_state(self.state))
-        return [*state, *self._client_samples()]
+    @property
+    def last_rebalance(self) -> float:
+        """The end of the last rebalance, in seconds since the epoch; 0 before the first."""
+        return self.state.ended_at or 0.0
 
-    def add_increments(self, samples: Iterable[Sample]) -> None:
-        """Add the increments of the totals among these samples to the counters."""
-        with self._lock:
-            if not self._removed:
-                for spec, labels, increment in self._increments.increments(samples):
-                    self._families.add_values(spec, self.client_labels, increment, labels)
+    def samples(self) -> list[Sample]:
+        """Return the samples of a scrape, and add the increments of their totals to the counters.
+
+        Samples that cannot be read are counted as failures.
+        """
+        self._settle()
+        with self._sampling:
+            state = self._read("state", lambda: sample_readers.of_consumer_state(self.state))
+            samples = [*state, *self._client_samples()]
+            with self._lock:
+                if not self._removed:
+                    for spec, labels, increment in self._increments.increments(samples):
+                        self._families.add_values(spec, self.client_labels, increment, labels)
+        return samples
 
     # --- RebalanceListener --------------------------------------------------------------------------
 
@@ -337,21 +352,26 @@ class Instrumentation(RebalanceListener):
 
     # --- Samples ------------------------------------------------------------------------------------
 
+    def _observed(self) -> ObservableConsumer | None:
+        """Return what shows the consumer's state; None if that no longer exists."""
+        return self._tracker or self._consumer()
+
     def _client_samples(self) -> Iterator[Sample]:
-        consumer = self._consumer()
-        if consumer is None:
+        callbacks = self._callbacks
+        if callbacks is not None:
+            yield from self._read("statistics", lambda: self._callback_samples(callbacks))
+        observed = self._observed()
+        if observed is None:
             return
-        age = self._attempt("poll_age", lambda: consumer.poll_age)
+        age = self._attempt("poll_age", lambda: observed.poll_age)
         snapshot = self._attempt(
-            "membership_snapshot", lambda: self._complete(consumer.membership_snapshot, age)
+            "membership_snapshot", lambda: self._complete(observed.membership_snapshot, age)
         )
         if snapshot is not None:
             yield from self._read("membership", lambda: sample_readers.of_membership(snapshot))
         yield from self._read("poll_age", lambda: self._polling_samples(age, snapshot))
-        callbacks = self._callbacks
-        if callbacks is not None:
-            yield from self._read("statistics", lambda: self._callback_samples(callbacks))
-        yield from self._read("lag", lambda: self._lag_samples(snapshot))
+        if age is not None:
+            yield from self._read("lag", lambda: self._lag_samples(snapshot))
 
     def _complete(self, snapshot: MembershipSnapshot, age: float | None) -> MembershipSnapshot:
         """Return the snapshot, completed by what librdkafka's statistics and the last poll show."""
@@ -364,7 +384,8 @@ class Instrumentation(RebalanceListener):
         return snapshot
 
     def _polling_samples(self, age: float | None, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:
-        if self._options.advise and age is not None and snapshot is not None:
+        is_checked = snapshot is not None and snapshot.max_poll_interval is not None
+        if self._options.advise and self.alive and age is not None and is_checked:
             findings = self._advice.on_poll_age(age, time.monotonic())
             self._guarded("advice", self._log_findings, findings)
         if age is not None and not (snapshot is not None and snapshot.fenced):
@@ -386,18 +407,21 @@ class Instrumentation(RebalanceListener):
         return sample_readers.of_lag(lag, by_partition=self._options.lag_by_partition)
 
     def _on_statistics(self, statistics: ConsumerStatistics, taken_at: float) -> None:
-        consumer = self._consumer()
-        if consumer is not None:
+        observed = self._observed()
+        if observed is not None:
             # Before the lock is taken: the snapshot may report a settled rebalance.
-            snapshot = consumer.membership_snapshot
+            snapshot = observed.membership_snapshot
             self._guarded("lag", self._update_lag, statistics, taken_at, snapshot)
 
     def _update_lag(
         self, statistics: ConsumerStatistics, taken_at: float, snapshot: MembershipSnapshot
     ) -> None:
-        paused = self._lag.update(statistics, taken_at, snapshot.start_offsets, snapshot.paused)
-        if paused and self._log_ends is not None:
-            self._log_ends.look_up(paused, self._on_end)
+        unfetched = self._lag.update(statistics, taken_at, snapshot.start_offsets, snapshot.paused)
+        if unfetched and self._log_ends is not None:
+            self._log_ends.look_up(unfetched, self._on_end)
+
+    def _on_starts(self, keys: Iterable[TopicPartitionKey]) -> None:
+        self._guarded("lag", self._lag.forget, keys, time.monotonic())
 
     def _on_end(self, key: TopicPartitionKey, end: int) -> None:
         self._guarded("lag", self._lag.set_ends, {key: end})

@@ -65,7 +65,7 @@ def create_instrumented(
     """
     metrics = _metrics_of(registry)
     asynchronous = inspect.iscoroutinefunction(getattr(client_class, "poll", None))
-    if hasattr(client_class, "produce"):
+    if _is_producer(client_class, asynchronous=asynchronous):
         producer_callbacks = LibrdkafkaCallbacks(read_producer)
         producer = client_class(producer_callbacks.configure(config, asynchronous=asynchronous), **arguments)
         metrics.add_producer(Configuration(config).text("client.id"), producer_callbacks)
@@ -73,7 +73,7 @@ def create_instrumented(
     callbacks = LibrdkafkaCallbacks(read_consumer)
     configured = callbacks.configure(config, asynchronous=asynchronous)
     consumer: Any
-    if hasattr(client_class, "add_listener"):
+    if _is_groupwrights(client_class):
         consumer = client_class(configured, **arguments)
     else:
         tracker = CallbackTracker(config, callbacks)
@@ -92,6 +92,22 @@ def _metrics_of(registry: CollectorRegistry) -> Metrics:
     except ValueError as clash:
         _log.warning("the client is created, but its metrics are not served: %s", clash)
         return Metrics()
+
+
+def _is_producer(client_class: Any, *, asynchronous: bool) -> bool:
+    """Return whether this is a class of producers."""
+    producer: type = confluent_kafka.Producer
+    if asynchronous:
+        from confluent_kafka.aio import AIOProducer  # noqa: PLC0415 - it imports asyncio
+
+        producer = AIOProducer
+    return isinstance(client_class, type) and issubclass(client_class, producer)
+
+
+def _is_groupwrights(client_class: Any) -> bool:
+    """Return whether this is a class of Groupwright's consumers, which this part does not import."""
+    bases = inspect.getmro(client_class) if isinstance(client_class, type) else ()
+    return any(base.__module__.startswith("groupwright.consumer.") for base in bases)
 
 
 def _wrapper_for(client_class: Any, *, asynchronous: bool) -> type:

@@ -115,13 +115,17 @@ class CounterIncrements:
         self._totals: dict[tuple[Spec, tuple[str, ...]], float] = {}
 
     def increments(self, samples: Iterable[Sample]) -> list[Sample]:
-        """Return the counters' increments; a total that was reset counts in full."""
+        """Return the counters' increments.
+
+        A total that has decreased adds nothing: a broker has left librdkafka's statistics, or the client has
+        a new handle of librdkafka.
+        """
         increments = []
         for spec, labels, total in samples:
             if spec.type is MetricType.COUNTER:
                 before = self._totals.get((spec, labels), 0.0)
                 self._totals[spec, labels] = total
-                increments.append(Sample(spec, labels, total - before if total >= before else total))
+                increments.append(Sample(spec, labels, max(0.0, total - before)))
         return increments
 
 

@@ -31,7 +31,7 @@ from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistic
 
 
 class CallbackTracker:
-    """Tracks one plain consumer. Safe to use from any thread."""
+    """Tracks one plain consumer; an `ObservableConsumer` itself. Safe to use from any thread."""
 
     def __init__(self, config: Mapping[str, Any], callbacks: LibrdkafkaCallbacks[ConsumerStatistics]) -> None:
         """Create the tracker, before the first call of the consumer.
@@ -44,9 +44,11 @@ class CallbackTracker:
         self.settings = public_settings(config)
         self.group_id = configuration.text("group.id")
         self.client_id = configuration.text("client.id")
-        self.max_poll_interval = configuration.seconds("max.poll.interval.ms")
         self.callbacks = callbacks
-        self.listeners: list[RebalanceListener] = []
+        self.start_observers: list[Callable[[Iterable[TopicPartitionKey]], None]] = []
+        """Called with the partitions that the application starts at their committed or a logical offset."""
+        self._listeners: list[RebalanceListener] = []
+        self._max_poll_interval = configuration.seconds("max.poll.interval.ms")
         kind = configuration.kind
         settle = (
             CONSUMER_SETTLE if kind is Kind.CONSUMER else 2 * configuration.seconds("heartbeat.interval.ms")
@@ -63,6 +65,7 @@ class CallbackTracker:
         self._max_poll_exceeded = 0
         self._fenced = 0
         self._membership_statistics = MembershipStatistics()
+        self._subscribed = False
         self._closed = False
         self._starts = StartOffsets()
         self._paused: frozenset[TopicPartitionKey] = frozenset()
@@ -87,12 +90,14 @@ class CallbackTracker:
 
     def on_subscribe(self, topics: Iterable[str]) -> None:
         """Record a subscription."""
+        self._subscribed = True
         self._guarded(
             "subscribe", lambda: self._report(self._rebalances.subscribed(topics, time.monotonic()))
         )
 
     def on_unsubscribe(self) -> None:
         """Record the end of the subscription."""
+        self._subscribed = False
         self._guarded("unsubscribe", lambda: self._report(self._rebalances.leaving()))
 
     def on_close(self) -> None:
@@ -102,7 +107,9 @@ class CallbackTracker:
 
     def on_assign(self, partitions: Iterable[Any], *, incremental: bool) -> None:
         """Record that the application assigned partitions, and at which offsets."""
+        partitions = list(partitions)
         (self._starts.set if incremental else self._starts.replace)(partitions)
+        self._notify_of_starts(partitions)
 
     def on_unassign(self, partitions: Iterable[Any] | None) -> None:
         """Record that the application unassigned these partitions, or all."""
@@ -114,6 +121,7 @@ class CallbackTracker:
     def on_seek(self, partition: Any) -> None:
         """Record that the application continues at another offset."""
         self._starts.set([partition])
+        self._notify_of_starts([partition])
 
     def on_pause(self, partitions: Iterable[Any], *, paused: bool) -> None:
         """Record that the application paused or resumed partitions."""
@@ -167,8 +175,12 @@ class CallbackTracker:
             return None
         return 0.0 if self.in_poll_since is not None else time.monotonic() - self.last_poll
 
+    def add_listener(self, listener: RebalanceListener) -> None:
+        """Call `listener` for every rebalance and commit, on the thread that polls or scrapes."""
+        self._listeners.append(listener)
+
     @property
-    def snapshot(self) -> MembershipSnapshot:
+    def membership_snapshot(self) -> MembershipSnapshot:
         """The membership, as far as librdkafka reports it."""
         self.settle()
         since = self.in_poll_since
@@ -177,7 +189,8 @@ class CallbackTracker:
             fenced=self._fenced,
             max_poll_exceeded=self._max_poll_exceeded,
             poll_seconds=self.poll_seconds + (0.0 if since is None else max(0.0, time.monotonic() - since)),
-            max_poll_interval=self.max_poll_interval,
+            # librdkafka checks it only for members of a group.
+            max_poll_interval=self._max_poll_interval if self._subscribed else None,
             start_offsets=self._starts.all(),
             paused=self._paused,
         )
@@ -205,6 +218,12 @@ class CallbackTracker:
         else:
             self._notify(lambda listener: listener.partitions_revoked(partitions_by_topic, seconds))
 
+    def _notify_of_starts(self, partitions: Iterable[Any]) -> None:
+        # An explicit offset is the position at once, whatever it was before.
+        keys = [(each.topic, each.partition) for each in partitions if each.offset < 0]
+        for observer in self.start_observers:
+            observer(keys)
+
     def _track_error(self, error: Any) -> None:
         found = classify_error(error.code(), error.str(), _describe)
         if found.kind is ErrorKind.MAX_POLL_EXCEEDED:
@@ -217,11 +236,11 @@ class CallbackTracker:
 
     def _report(self, rebalances: list[Rebalance]) -> None:
         for rebalance in rebalances:
-            for listener in self.listeners:
+            for listener in self._listeners:
                 listener.rebalanced(rebalance)
 
     def _notify(self, call: Callable[[RebalanceListener], None]) -> None:
-        for listener in self.listeners:
+        for listener in self._listeners:
             call(listener)
 
     def _guarded(self, operation: str, action: Callable[[], None]) -> None:
@@ -233,39 +252,59 @@ class CallbackTracker:
             self.settles_at = self._rebalances.settles_at
 
 
+class _Overridable:
+    """A property that gives way to an attribute of the same name, of the instance or of a derived class."""
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self._read = read
+        self.__doc__ = read.__doc__
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else self._read(instance)
+
+
 class TrackedConsumer:
-    """The properties and methods of `ObservableConsumer`, implemented by a tracker."""
+    """The properties and methods of `ObservableConsumer`, implemented by a tracker.
 
-    _tracker: CallbackTracker
+    An application's subclass may use their names for its own attributes. So the instrumentation observes the
+    tracker.
+    """
 
-    @property
+    _groupwright_tracker: CallbackTracker
+
+    @_Overridable
     def group_id(self) -> str:
         """The group, ``group.id``."""
-        return self._tracker.group_id
+        return self._groupwright_tracker.group_id
 
-    @property
+    @_Overridable
     def client_id(self) -> str:
         """The client, ``client.id``."""
-        return self._tracker.client_id
+        return self._groupwright_tracker.client_id
 
-    @property
+    @_Overridable
     def settings(self) -> Mapping[str, object]:
         """The configuration, without functions and without secrets."""
-        return self._tracker.settings
+        return self._groupwright_tracker.settings
 
-    @property
+    @_Overridable
     def poll_age(self) -> float | None:
         """Seconds since the application was last inside `poll` or `consume`. Safe from any thread."""
-        return self._tracker.poll_age
+        return self._groupwright_tracker.poll_age
 
-    @property
+    @_Overridable
     def membership_snapshot(self) -> MembershipSnapshot:
         """The membership, as far as librdkafka reports it. Safe from any thread."""
-        return self._tracker.snapshot
+        return self._groupwright_tracker.membership_snapshot
 
     def add_listener(self, listener: RebalanceListener) -> None:
         """Call `listener` for every rebalance and commit, on the thread that polls or scrapes."""
-        self._tracker.listeners.append(listener)
+        self._groupwright_tracker.add_listener(listener)
+
+
+def tracker_of(consumer: object) -> CallbackTracker | None:
+    """Return the tracker of a wrapped consumer; None for any other object."""
+    return consumer._groupwright_tracker if isinstance(consumer, TrackedConsumer) else None  # noqa: SLF001 - set by `create_wrapped`
 
 
 def _describe(code: int) -> str:

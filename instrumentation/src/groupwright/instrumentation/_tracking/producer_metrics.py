@@ -1,6 +1,7 @@
 """One producer's metrics, from its statistics and its errors."""
 
 import logging
+import threading
 import weakref
 from collections.abc import Callable
 
@@ -30,12 +31,19 @@ class ProducerInstrumentation:
         """Use `Metrics.add_producer`, which adds it to the collector."""
         self.client_labels = ClientLabels("", client_id)
         self._callbacks = weakref.ref(callbacks)
+        # Kept after the producer's end, when its totals are read for the last time.
+        self._errors = callbacks.errors
+        self._statistics = callbacks.statistics
         self._families = families
         self._on_removed = on_removed
         self._logger = logger
         self._increments = CounterIncrements()
+        self._sampling = (
+            threading.RLock()
+        )  # reentrant: a signal handler may scrape while it interrupts a scrape
         self._logged = self._removed = False
         callbacks.on_failure = self._record_failure
+        callbacks.on_statistics = self._on_statistics
         families.add(PRODUCER_ERRORS, self.client_labels, 0)
 
     def remove(self) -> None:
@@ -44,29 +52,35 @@ class ProducerInstrumentation:
         self._on_removed(self)
 
     @property
+    def last_rebalance(self) -> float:
+        """0, since a producer has no rebalances."""
+        return 0.0
+
+    @property
     def alive(self) -> bool:
         """True if the producer still exists."""
         return not self._removed and self._callbacks() is not None
 
     def samples(self) -> list[Sample]:
-        """Return the samples of a scrape."""
-        callbacks = self._callbacks()
-        if callbacks is None or self._removed:
-            return []
-        errors = dict(callbacks.errors)
-        samples = list(
-            sample_readers.of_callbacks(
-                PRODUCER_STATISTICS_AGE, callbacks.age, PRODUCER_CLIENT_ERRORS, errors
+        """Return the samples of a scrape, and add the increments of their totals to the counters."""
+        with self._sampling:
+            if self._removed:
+                return []
+            callbacks = self._callbacks()
+            age = None if callbacks is None else callbacks.age
+            samples = list(
+                sample_readers.of_callbacks(
+                    PRODUCER_STATISTICS_AGE, age, PRODUCER_CLIENT_ERRORS, dict(self._errors)
+                )
             )
-        )
-        if callbacks.statistics is not None:
-            samples += sample_readers.of_producer(callbacks.statistics)
-        return samples
+            if self._statistics is not None:
+                samples += sample_readers.of_producer(self._statistics)
+            for spec, labels, increment in self._increments.increments(samples):
+                self._families.add_values(spec, self.client_labels, increment, labels)
+            return samples
 
-    def add_increments(self, samples: list[Sample]) -> None:
-        """Add the increments of the totals among these samples to the counters."""
-        for spec, labels, increment in () if self._removed else self._increments.increments(samples):
-            self._families.add_values(spec, self.client_labels, increment, labels)
+    def _on_statistics(self, statistics: ProducerStatistics, _taken_at: float) -> None:
+        self._statistics = statistics
 
     def _record_failure(self, operation: str, error: Exception) -> None:
         if self._removed:

@@ -14,7 +14,7 @@ from groupwright.instrumentation._metrics import multiprocess
 _log = logging.getLogger("groupwright.instrumentation")
 _numbers = itertools.count()
 _LAST_WRITE = 5.0
-"""Seconds to wait at the process's exit for a write that has begun."""
+"""Seconds to wait at the process's exit for the last write."""
 
 
 class Publishable(Protocol):
@@ -52,8 +52,8 @@ class Publisher:
         while True:
             self._wake.wait(multiprocess.INTERVAL)
             self._wake.clear()
-            collector = self._collector()
-            if collector is None or self._is_ending:
+            collector, is_last = self._collector(), self._is_ending
+            if collector is None:
                 return
             try:
                 collector.publish(self._folder, self._number)
@@ -63,11 +63,16 @@ class Publisher:
                     self._failed = True
                     _log.exception("the gauges cannot be written to %s: %r", self._folder, error)
             del collector
+            if is_last:
+                return
 
     def _end(self, pid: int, thread: threading.Thread) -> None:
-        """Remove the gauges of this process at its exit; a forked process inherits the registration."""
+        """Write the counters and remove the gauges of this process at its exit.
+
+        A forked process inherits the registration.
+        """
         if os.getpid() == pid:
             self._is_ending = True
             self._wake.set()
-            thread.join(_LAST_WRITE)  # otherwise it may write them again
+            thread.join(_LAST_WRITE)  # otherwise it may write the gauges again
             multiprocess.remove(self._folder, pid)

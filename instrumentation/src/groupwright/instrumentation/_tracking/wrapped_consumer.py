@@ -34,7 +34,7 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
         """Poll."""
         # Runs for every message: on_poll_start and on_poll_end are written out, since two calls take as long
         # as all else here.
-        tracker = self._tracker
+        tracker = self._groupwright_tracker
         tracker.in_poll_since = began = _now()
         try:
             message = _native_poll(self, timeout)
@@ -50,7 +50,7 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Consume."""
-        tracker = self._tracker
+        tracker = self._groupwright_tracker
         began = tracker.on_poll_start()
         try:
             messages = super().consume(num_messages, timeout)
@@ -67,54 +67,55 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
         on_lost: Callable[..., Any] | None = None,
     ) -> None:
         """Subscribe, with the application's callbacks wrapped in tracking ones."""
+        tracker = self._groupwright_tracker
         super().subscribe(
             topics,
-            on_assign=self._tracking_callback("assign", on_assign),
-            on_revoke=self._tracking_callback("revoke", on_revoke),
+            on_assign=tracking_callback(tracker, "assign", on_assign),
+            on_revoke=tracking_callback(tracker, "revoke", on_revoke),
             # As in confluent-kafka: without an on_lost, on_revoke is called for lost partitions too.
-            on_lost=self._tracking_callback("lost", on_lost if on_lost is not None else on_revoke),
+            on_lost=tracking_callback(tracker, "lost", on_lost if on_lost is not None else on_revoke),
         )
-        self._tracker.on_subscribe(topics)
+        tracker.on_subscribe(topics)
 
     def unsubscribe(self) -> None:
         """Unsubscribe."""
-        self._tracker.on_unsubscribe()
+        self._groupwright_tracker.on_unsubscribe()
         super().unsubscribe()
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         """Assign."""
         super().assign(partitions)
-        self._tracker.on_assign(partitions, incremental=False)
+        self._groupwright_tracker.on_assign(partitions, incremental=False)
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """Assign further partitions."""
         super().incremental_assign(partitions)
-        self._tracker.on_assign(partitions, incremental=True)
+        self._groupwright_tracker.on_assign(partitions, incremental=True)
 
     def unassign(self) -> None:
         """Unassign all partitions."""
         super().unassign()
-        self._tracker.on_unassign(None)
+        self._groupwright_tracker.on_unassign(None)
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """Unassign these partitions."""
         super().incremental_unassign(partitions)
-        self._tracker.on_unassign(partitions)
+        self._groupwright_tracker.on_unassign(partitions)
 
     def seek(self, partition: TopicPartition) -> None:
         """Continue at another offset."""
         super().seek(partition)
-        self._tracker.on_seek(partition)
+        self._groupwright_tracker.on_seek(partition)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Pause partitions."""
         super().pause(partitions)
-        self._tracker.on_pause(partitions, paused=True)
+        self._groupwright_tracker.on_pause(partitions, paused=True)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """Resume partitions."""
         super().resume(partitions)
-        self._tracker.on_pause(partitions, paused=False)
+        self._groupwright_tracker.on_pause(partitions, paused=False)
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:
         """Commit; the end of an asynchronous commit is recorded by ``on_commit``."""
@@ -129,14 +130,14 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
         try:
             result = super().commit(*args, **kwargs)
         except KafkaException as error:
-            self._tracker.on_commit_end(time.monotonic() - began, commit_error(error))
+            self._groupwright_tracker.on_commit_end(time.monotonic() - began, commit_error(error))
             raise
-        self._tracker.on_commit_end(time.monotonic() - began, None)
+        self._groupwright_tracker.on_commit_end(time.monotonic() - began, None)
         return result
 
     def close(self) -> None:
         """Close."""
-        self._tracker.on_close()
+        self._groupwright_tracker.on_close()
         super().close()
 
     def __exit__(
@@ -145,21 +146,30 @@ class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
         """Close by this class's `close`; the C method would call the C class's."""
         self.close()
 
-    def _tracking_callback(self, name: str, callback: Callable[..., Any] | None) -> Callable[..., None]:
-        tracker = self._tracker
 
-        def call(consumer: Any, partitions: list[Any]) -> None:
-            called_with = list(partitions)  # the application may change the list
-            metadata = group_metadata(consumer)
-            began = time.monotonic()
-            try:
-                if callback is not None:
-                    callback(consumer, partitions)
-            finally:
-                seconds = 0.0 if callback is None else time.monotonic() - began
-                tracker.on_rebalance_callback(name, called_with, began, seconds, metadata)
+def tracking_callback(
+    tracker: CallbackTracker, name: str, callback: Callable[..., Any] | None
+) -> Callable[..., None]:
+    """Return a rebalance callback that calls the application's, if there is one, and records it.
 
-        return call
+    Args:
+        tracker: Tracks the consumer.
+        name: One of `labels.CALLBACKS`.
+        callback: The application's callback.
+    """
+
+    def call(consumer: Any, partitions: list[Any]) -> None:
+        called_with = list(partitions)  # the application may change the list
+        metadata = group_metadata(consumer)
+        began = time.monotonic()
+        try:
+            if callback is not None:
+                callback(consumer, partitions)
+        finally:
+            seconds = 0.0 if callback is None else time.monotonic() - began
+            tracker.on_rebalance_callback(name, called_with, began, seconds, metadata)
+
+    return call
 
 
 def group_metadata(consumer: confluent_kafka.Consumer) -> bytes | None:
@@ -194,7 +204,7 @@ def create_wrapped(
     """
     wrapped = _wrapped_class(cast("type", client_class), wrapper)
     client: Any = wrapped.__new__(wrapped)
-    client._tracker = tracker  # noqa: SLF001 - set before the constructor, which may call methods
+    client._groupwright_tracker = tracker  # noqa: SLF001 - set before the constructor, which may call methods
     on_commit = chain(tracker.on_commit, config.get("on_commit"), asynchronous=wrapper is not WrappedConsumer)
     client.__init__({**config, "on_commit": on_commit}, **arguments)
     return cast("C", client)
