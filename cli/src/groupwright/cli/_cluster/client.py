@@ -107,7 +107,9 @@ class Cluster:
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
         if row.error_code in FORBIDDEN:
-            raise forbidden(f"the settings of broker {broker}", row.error_code)
+            raise forbidden(
+                f"the settings of broker {broker}", row.error_code, "DESCRIBE_CONFIGS on the cluster"
+            )
         if row.error_code:
             raise CommandError(
                 f"broker {broker} does not return its settings: {words(row.error_code)}",
@@ -190,7 +192,7 @@ class Cluster:
                 if row.error_code in FORBIDDEN:
                     if skip_forbidden:
                         continue
-                    raise forbidden(f"the group {id_!r}", row.error_code)
+                    raise forbidden(f"the group {id_!r}", row.error_code, "DESCRIBE on the group")
                 if id_ not in described or not row.error_code:
                     described[id_] = read(row, coordinator)
         return {id_: described[id_] for id_ in ids if id_ in described}
@@ -248,7 +250,7 @@ class Cluster:
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, str | None]:
         """Commit offsets of a group that has no members; return the error of each partition, or None."""
-        return self._errors_by_partition(group, offset_commit(group, offsets))
+        return self._errors_by_partition(group, offset_commit(group, offsets), "READ")
 
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
@@ -257,7 +259,7 @@ class Cluster:
 
         The broker refuses a partition of a topic that the group's members subscribe to.
         """
-        return self._errors_by_partition(group, offset_delete(group, partitions))
+        return self._errors_by_partition(group, offset_delete(group, partitions), "DELETE")
 
     # --- Offsets of logs ----------------------------------------------------------------------------
 
@@ -337,15 +339,21 @@ class Cluster:
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
 
-    def _errors_by_partition(self, group: str, request: Any) -> dict[TopicPartition, str | None]:
-        """Send a request about a group's offsets; return the error of each partition, or None."""
+    def _errors_by_partition(self, group: str, request: Any, right: str) -> dict[TopicPartition, str | None]:
+        """Send a request about a group's offsets; return the error of each partition, or None.
+
+        Args:
+            group: The group.
+            request: The request.
+            right: The right on the group that the request needs.
+        """
         rows = self._send_about_groups(
             [group], lambda _: request, lambda response: [WithGroup(group, response)]
         )
         response = rows[group][0].response
         if code := getattr(response, "error_code", 0):
             if code in FORBIDDEN:
-                raise forbidden(f"the group {group!r}", code)
+                raise forbidden(f"the group {group!r}", code, f"{right} on the group")
             raise CommandError(f"the group {group!r}: {words(code)}", ExitStatus.REFUSED)
         codes = {
             (topic.name, row.partition_index): row.error_code
@@ -354,9 +362,10 @@ class Cluster:
         }
         if codes and all(code in FORBIDDEN for code in codes.values()):
             code = next(iter(codes.values()))
-            of_topic = code == KafkaError.TOPIC_AUTHORIZATION_FAILED
+            if code != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise forbidden(f"the group {group!r}", code, f"{right} on the group")
             topics = ", ".join(repr(name) for name in sorted({name for name, _ in codes}))
-            raise forbidden(f"the topics {topics}" if of_topic else f"the group {group!r}", code)
+            raise forbidden(f"the topics {topics}", code, "READ on the topics")
         return {key: words(code) if code else None for key, code in codes.items()}
 
     def _send_about_groups(
@@ -426,7 +435,7 @@ class Cluster:
             )
             for row in response.coordinators:
                 if row.error_code in FORBIDDEN:
-                    raise forbidden(f"the group {row.key!r}", row.error_code)
+                    raise forbidden(f"the group {row.key!r}", row.error_code, "DESCRIBE on the group")
                 if not row.error_code:
                     self._coordinators[row.key] = row.node_id
         if any(self._coordinators.get(id_) not in self._brokers for id_ in ids):

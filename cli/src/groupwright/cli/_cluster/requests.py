@@ -143,6 +143,8 @@ def words(code: int) -> str:
     return f"{error.str()} ({error.name()})"
 
 
-def forbidden(what: str, code: int) -> CommandError:
-    """Return the error of missing rights."""
-    return CommandError(f"these credentials may not access {what}: {words(code)}", ExitStatus.FORBIDDEN)
+def forbidden(what: str, code: int, right: str) -> CommandError:
+    """Return the error of a missing right, such as `READ on the group`."""
+    return CommandError(
+        f"these credentials may not access {what}: {words(code)}. They need {right}", ExitStatus.FORBIDDEN
+    )

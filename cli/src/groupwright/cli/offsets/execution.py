@@ -43,7 +43,7 @@ def execute(cluster: Cluster, group: str, plan: Sequence[PlannedPartition]) -> E
             answers |= cluster.delete_offsets(group, deletions)
     except CommandError as error:
         if error.status is not ExitStatus.UNREACHABLE:
-            raise
+            raise CommandError(f"nothing was written: {error}", error.status) from None
         # The request may have arrived, and only its response been lost.
         answers = {each.key: str(error) for each in changes}
     try:
