@@ -186,3 +186,61 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
     tomorrow = DATES[-1] + timedelta(days=1)
     assert dates_that_follow(tables, DATES[-1:], []) == {tomorrow}
     assert dates_that_follow(tables, [date(1970, 1, 1)], []) == set(), "no group has records of that date"
+
+
+def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_clock_is_behind(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The offsets topic is created again on the second date: offsets begin at 0 again."""
+
+    def time(day: int, seconds: float) -> datetime:
+        return START + timedelta(days=day, hours=10, seconds=seconds)
+
+    key = {"group_id": "payments", "log_partition": 1, "tombstone": False}
+    place = {"topic": "orders", "partition": 0}
+    generations = [(1, 100, time(0, 0)), (2, 103, time(0, -2)), (3, 5, time(1, 0))]
+    commits = [(500, 99, time(0, -0.5)), (600, 101, time(0, 0.5)), (570, 104, time(0, -1)),
+               (800, 6, time(1, 1))]  # fmt: skip
+    positions = [("old", 1, time(0, 60)), ("old", 2, time(0, 120)), ("new", 3, time(1, 60))]
+    records: dict[Table, list[dict[str, Any]]] = {
+        schemas.GROUP_GENERATIONS: [
+            {**key, "group_type": "classic", "protocol_type": "consumer", "protocol": "range"}
+            | {"generation": number, "log_offset": log_offset, "log_time": at}
+            for number, log_offset, at in generations
+        ],
+        schemas.GROUP_MEMBERS: [
+            {**key, "generation": number, "log_offset": log_offset, "log_time": at, "subscribed": ["orders"]}
+            | {"member_id": f"m{member}", "client_id": f"m{member}", "assigned": []}
+            for number, log_offset, at in generations
+            for member in range(number)
+        ],
+        schemas.OFFSET_COMMITS: [
+            {**key, **place, "committed_offset": offset, "log_offset": log_offset, "log_time": at}
+            for offset, log_offset, at in commits
+        ],
+        schemas.END_OFFSETS: [
+            {**place, "end_offset": 1000, "time": time(day, 30 * 60)} for day in range(len(DATES))
+        ],
+        schemas.READ_POSITIONS: [
+            {"sequence": number, "topic": "__consumer_offsets", "topic_id": id_, "log_partition": 1}
+            | {"time": at}
+            for id_, number, at in positions
+        ],
+    }  # fmt: skip
+    for rows in records.values():
+        for row in rows:
+            row["date"] = (row.get("log_time") or row["time"]).date()
+    for name, runs in (("whole", [DATES]), ("dates", [DATES[:1], DATES[1:]])):
+        tables = open_tables(spark, str(tmp_path / name))
+        for days in runs:
+            add(spark, tables, records, days)
+            derive(tables, days, lookback_days=7)
+        found = tables.read(schemas.REBALANCES).orderBy("generation").collect()
+        assert [(row.previous_generation, len(row.joined), len(row.left)) for row in found] == [
+            (None, 1, 0),
+            (1, 1, 0),
+            (2, 1, 0),
+        ]
+        assert [row.messages_reprocessed for row in found] == [0, 30, 0]
+        behind = tables.read(schemas.LAG).orderBy("time").collect()
+        assert [row.committed_offset for row in behind] == [570, 800]

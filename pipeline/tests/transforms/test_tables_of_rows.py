@@ -148,7 +148,7 @@ def generation(
         "group_id": "billing",
         "generation": number,
         "log_partition": 0,
-        "log_offset": number,
+        "log_offset": 10 * number,
         "log_time": at(seconds),
     }
     members = [
@@ -188,8 +188,8 @@ def test_generations_are_joined_to_events_and_to_commits_that_went_back(spark: S
     events.append(events[-1])  # delivered twice
     commits = [
         {"group_id": "billing", "topic": "orders", "partition": 2, "committed_offset": offset,
-         "log_offset": number, "log_time": at(seconds), "tombstone": False}
-        for number, (seconds, offset) in enumerate(((1, 100), (11, 60), (12, 90), (32, 85)))
+         "log_offset": log_offset, "log_time": at(seconds), "tombstone": False}
+        for log_offset, seconds, offset in ((41, 1, 100), (51, 11, 60), (52, 12, 90), (61, 32, 85))
     ]  # fmt: skip
     histories = rebalances.histories(
         rows_of(spark, schemas.GROUP_GENERATIONS, *(row for row, _ in generations)),

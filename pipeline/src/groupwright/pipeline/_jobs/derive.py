@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import schemas
+from groupwright.pipeline._jobs.positions import recreations, with_ascending_offsets
 from groupwright.pipeline._tables import Tables
 from groupwright.pipeline._transforms import churn, group_epochs, group_states, lag, rebalances
 from groupwright.pipeline.schemas import Table
@@ -88,7 +89,8 @@ def with_consumer_members(
 
     KIP-848 members have one row per stable epoch, with the log position of the epoch's record.
     """
-    records = tables.read(schemas.CONSUMER_GROUP_RECORDS, until=until)
+    recreated = recreations(tables, None)
+    records = with_ascending_offsets(tables.read(schemas.CONSUMER_GROUP_RECORDS, until=until), recreated)
     names = rebalances.names_by_group(records, _names(tables, records, since))
     consumer = rebalances.consumer_members(records, names).drop(*_LOG_POSITION, "date")
     epochs = (
@@ -111,8 +113,10 @@ def _derive_rebalances(
     """
     since = first - timedelta(days=lookback_days)
 
+    recreated = recreations(tables, since)
+
     def read(table: Table, since: date | None) -> DataFrame:
-        return tables.read(table, since=since, until=last)
+        return with_ascending_offsets(tables.read(table, since=since, until=last), recreated)
 
     records = read(schemas.CONSUMER_GROUP_RECORDS, states.since)
     generations = rebalances.recent_generations(read(schemas.GROUP_GENERATIONS, since), first)
@@ -137,8 +141,9 @@ def _derive_rebalances(
 
 def _derive_states(tables: Tables, first: date, last: date, states: _States, names: DataFrame) -> None:
     """Derive the states of groups, and the epochs of share and streams groups."""
+    recreated = recreations(tables, states.since)
     records, share, streams = (
-        tables.read(table, since=states.since, until=last)
+        with_ascending_offsets(tables.read(table, since=states.since, until=last), recreated)
         for table in (
             schemas.CONSUMER_GROUP_RECORDS,
             schemas.SHARE_GROUP_RECORDS,
@@ -167,11 +172,16 @@ def _derive_lag(tables: Tables, day: date, lookback_days: int) -> None:
         # The day after the last one: there is nothing to compare the commits with.
         tables.replace(schemas.LAG, tables.read(schemas.LAG, since=date.max), [day])
         return
+    recreated = recreations(tables, day - _DAY)
+
+    def read_commits(since: date, until: date) -> DataFrame:
+        rows = tables.read(schemas.OFFSET_COMMITS, since=since, until=until)
+        return with_ascending_offsets(rows, recreated)
+
     before = lag.last_commits(
-        tables.read(schemas.LAG, since=day - _DAY, until=day - _DAY),
-        tables.read(schemas.OFFSET_COMMITS, since=day - _DAY, until=day - _DAY),
+        tables.read(schemas.LAG, since=day - _DAY, until=day - _DAY), read_commits(day - _DAY, day - _DAY)
     )
-    commits = tables.read(schemas.OFFSET_COMMITS, since=day, until=day).select(*before.columns)
+    commits = read_commits(day, day).select(*before.columns)
     ends = tables.read(schemas.END_OFFSETS, since=day - timedelta(days=lookback_days), until=day)
     _replace(tables, schemas.LAG, lag.lag(commits.union(before), ends, day), day, day)
 

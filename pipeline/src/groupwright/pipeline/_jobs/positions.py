@@ -4,9 +4,9 @@ Each batch ends with a snapshot that has its identity, so the snapshot is there 
 complete. The newest snapshot is where the next job starts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -19,6 +19,8 @@ from groupwright.pipeline._tables import Tables
 from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
 
 _RECENT = timedelta(days=1)
+_ABOVE_OFFSETS = 1 << 52
+"""Added to the offsets of a recreated topic: more than the offsets of any log."""
 _VALUES = ("sequence", "cluster_id", "topic_id", "next_offset")
 _OF_OFFSETS_TOPIC = (
     schemas.OFFSET_COMMITS,
@@ -117,6 +119,36 @@ def frame(spark: SparkSession, positions: Positions) -> DataFrame:
     ]
     schema = schemas.READ_POSITIONS.schema
     return spark.createDataFrame(pa.Table.from_pylist(rows, to_arrow_schema(schema)), schema).coalesce(1)
+
+
+def recreations(tables: Tables, since: date | None) -> list[int]:
+    """Return the times at which former offsets topics were last read, in microseconds since 1970.
+
+    Args:
+        tables: The tables.
+        since: The first date of the records that are to be ordered; None for all.
+    """
+    known = tables.read(schemas.READ_POSITIONS, since=since).where(F.col("topic") == OFFSETS_TOPIC)
+    last = known.groupBy("topic_id").agg(F.unix_micros(F.max("time")).alias("last")).collect()
+    return sorted(row["last"] for row in last)[:-1]
+
+
+def with_ascending_offsets(rows: DataFrame, recreated: Collection[int]) -> DataFrame:
+    """Return rows of a base table whose `log_offset` is the order of each group's records in the log.
+
+    All records of a group are in one partition, so their offsets are their order. Their times are not: the
+    clock of a new coordinator can be behind. A recreated offsets topic begins at offset 0 again.
+
+    Args:
+        rows: Rows with `log_offset` and `log_time`.
+        recreated: The result of `recreations`.
+    """
+    for last in recreated:
+        is_later = F.unix_micros("log_time") > last
+        rows = rows.withColumn(
+            "log_offset", F.col("log_offset") + F.when(is_later, _ABOVE_OFFSETS).otherwise(0)
+        )
+    return rows
 
 
 def derived_offsets(tables: Tables, events_topic: str) -> Offsets:

@@ -5,6 +5,7 @@ members, and the epoch that each has reached. They are translated, and then proc
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -45,13 +46,20 @@ def all_records(share: DataFrame, streams: DataFrame) -> DataFrame:
     )
 
 
+def rows_in_log_order(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows of a group by date and offset: states are those at the end of a date."""
+    rows: list[dict[str, Any]] = table.sort_by("log_offset").to_pylist()
+    rows.sort(key=lambda row: row["log_time"].date() if row["log_time"] else date.max)
+    return rows
+
+
 def translated(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
     """Return the records of KIP-848 that mean the same, and the topics' names by id."""
     return [each for each in map(_translated, records) if each], _topic_names(records)
 
 
 def _epochs(table: pa.Table) -> pa.Table:
-    rows = table.sort_by([("log_time", "ascending"), ("log_offset", "ascending")]).to_pylist()
+    rows = rows_in_log_order(table)
     group = {name: rows[0][name] for name in ("group_id", "group_type")}
     state = next((row["state"] for row in rows if row["state"]), None)
     records = [row for row in rows if row["record_kind"]]

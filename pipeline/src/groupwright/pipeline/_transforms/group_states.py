@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup
-from groupwright.pipeline._transforms.group_epochs import Record, all_records, translated
+from groupwright.pipeline._transforms.group_epochs import Record, all_records, rows_in_log_order, translated
 
 _KEY = ("group_id", "group_type")
 
@@ -77,7 +77,7 @@ def _apply(
     schema = to_arrow_schema(schemas.GROUP_STATES.schema)
 
     def process_group(table: pa.Table) -> pa.Table:
-        rows = table.sort_by([("log_time", "ascending"), ("log_offset", "ascending")]).to_pylist()
+        rows = rows_in_log_order(table)
         key = {name: rows[0][name] for name in _KEY}
         state = next((row["state"] for row in rows if row["state"]), None)
         names = next((dict(row["names"]) for row in rows if row["names"]), {})

@@ -15,6 +15,8 @@ from groupwright.pipeline._transforms.base import select_columns
 
 _PARTITION = ("topic", "partition")
 _GROUP_PARTITION = ("group_id", *_PARTITION)
+_FAR_FUTURE = 1 << 60
+"""A time in microseconds since 1970 that is later than any other."""
 
 
 def lag(commits: DataFrame, end_offsets: DataFrame, day: date | None = None) -> DataFrame:
@@ -45,12 +47,14 @@ def last_commits(lag_rows: DataFrame, commits: DataFrame) -> DataFrame:
         lag_rows: Rows of `lag`, which have the offsets of groups that have not committed since.
         commits: `offset_commits`. A partition whose last record is a tombstone is left out.
     """
-    known = lag_rows.select(*_GROUP_PARTITION, "time", "committed_offset").union(
-        commits.select(*_GROUP_PARTITION, "log_time", _offset_or_tombstone())
-    )
+    # Offsets are not negative: any commit is later than the rows of `lag`.
+    before_commits = _micros("time") - F.lit(_FAR_FUTURE)
+    known = lag_rows.select(
+        *_GROUP_PARTITION, "time", "committed_offset", before_commits.alias("order")
+    ).union(commits.select(*_GROUP_PARTITION, "log_time", _offset_or_tombstone(), "log_offset"))
     # `max_by` of plain numbers is aggregated without sorting the rows.
     last = known.groupBy(*_GROUP_PARTITION).agg(
-        F.max_by("committed_offset", "time").alias("committed_offset"), F.max("time").alias("log_time")
+        F.max_by("committed_offset", "order").alias("committed_offset"), F.max("time").alias("log_time")
     )
     return last.where("committed_offset >= 0").withColumns(
         {"log_offset": F.lit(-1), "tombstone": F.lit(False)}  # noqa: FBT003 - a value of the table
@@ -65,18 +69,18 @@ def _commits_at_samples(commits: DataFrame, samples: DataFrame) -> DataFrame:
         *_GROUP_PARTITION,
         F.col("log_time").alias("time"),
         F.lit(None).cast("bigint").alias("end_offset"),
-        _offset_or_tombstone(),
-        "log_offset",
+        F.struct("log_offset", _offset_or_tombstone()).alias("commit"),
     ).unionByName(sampled, allowMissingColumns=True)
-    # At equal times commits come before samples, whose `log_offset` is null.
+    # At equal times commits come before samples, whose `commit` is null.
     until_now = (
         Window.partitionBy(*_GROUP_PARTITION)
-        .orderBy("time", F.col("log_offset").asc_nulls_last())
+        .orderBy("time", F.col("end_offset").asc_nulls_first())
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    last = F.last("committed_offset", ignorenulls=True).over(until_now)
+    # The last commit in the log, which need not be the one with the latest time: brokers' clocks differ.
+    last = F.max("commit").over(until_now)
     return (
-        events.withColumn("committed_offset", last)
+        events.withColumn("committed_offset", last.committed_offset)
         .where("end_offset is not null and committed_offset >= 0")
         .select(*_GROUP_PARTITION, "time", "end_offset", "committed_offset")
     )

@@ -7,6 +7,7 @@ minimum of moves is an optimization problem, which SQL cannot express.
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -101,7 +102,7 @@ def recent_generations(generations: DataFrame, first: date) -> DataFrame:
     """
     classic = generations.where("group_type = 'classic'")
     recent = classic.where(F.col("date") >= F.lit(first))
-    newest_first = Window.partitionBy("group_id").orderBy(F.desc("log_time"), F.desc("log_offset"))
+    newest_first = Window.partitionBy("group_id").orderBy(F.desc("log_offset"))
     before = (
         classic.where(F.col("date") < F.lit(first))
         .join(recent.select("group_id").distinct(), "group_id", "left_semi")
@@ -189,7 +190,7 @@ def _by_group(
 def rewinds(commits: DataFrame) -> DataFrame:
     """Return the rewinds: commits below the previous one, as `group_id`, `time`, `log_offset`, `messages`."""
     last = F.lag("committed_offset").over(
-        Window.partitionBy("group_id", "topic", "partition").orderBy("log_time", "log_offset")
+        Window.partitionBy("group_id", "topic", "partition").orderBy("log_offset")
     )
     messages = F.col("last") - F.col("committed_offset")
     return (
@@ -238,38 +239,48 @@ def _rebalances(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     group_id = table.column("group_id")[0].as_py()
     by_kind = _by_kind(table)
     events = _MemberEvents(by_kind["event"])
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[int, dict[str, Any]]] = []
     for incarnation in _split_at_deletions(by_kind["generation"]):
-        rows += [_row(group_id, "classic", each, events) for each in changes(incarnation)]
+        of_incarnation = changes(generation for _, generation in incarnation)
+        rows += [
+            (log_offset, _row(group_id, "classic", each, events))
+            for (log_offset, _), each in zip(incarnation, of_incarnation, strict=True)
+        ]
     states = by_kind["state"]
     group = ConsumerGroup.from_json(states[0]["state"]["state"] if states else None)
     group.learn_names(names)
-    rows += [
-        _row(group_id, "consumer", change(group.last, after, group.partition_counts), events)
-        for after in group.generations(row["record"] for row in by_kind["record"])
-    ]
-    rows.sort(key=lambda row: row["completed"])
+    for record in by_kind["record"]:
+        rows += [
+            (
+                record["log_offset"],
+                _row(group_id, "consumer", change(group.last, after, group.partition_counts), events),
+            )
+            for after in group.generations([record["record"]])
+        ]
+    rows.sort(key=_log_offset)
     _add_rewinds(rows, by_kind["rewind"])
-    return pa.Table.from_pylist(rows, schema=to_arrow_schema(schemas.REBALANCES.schema))
+    return pa.Table.from_pylist([row for _, row in rows], schema=to_arrow_schema(schemas.REBALANCES.schema))
 
 
 def _by_kind(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of each kind, in log order."""
+    """Return the rows of each kind, in log order; events, which are of another log, in order of time."""
     by_kind: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in table.sort_by([("time", "ascending"), ("log_offset", "ascending")]).to_pylist():
+    for row in table.sort_by([("log_offset", "ascending"), ("time", "ascending")]).to_pylist():
         kind = next(
             kind for kind in ("generation", "record", "event", "rewind", "state") if row[kind] is not None
         )
         by_kind[kind].append(row)
+    # States are those at the end of a date, so the records of a date come after those of the date before.
+    by_kind["record"].sort(key=lambda row: _time(row).date())
     return by_kind
 
 
-def _split_at_deletions(rows: Sequence[Row]) -> list[list[Generation]]:
-    """Return the generations of a group, split where it was deleted: a group of the same id is a new group.
+def _split_at_deletions(rows: Sequence[Row]) -> list[list[tuple[int, Generation]]]:
+    """Return the generations with their offsets, split where the group was deleted: a later one is new.
 
     If a generation was written more than once, as when a static member restarts, the last record counts.
     """
-    incarnations: list[list[Generation]] = [[]]
+    incarnations: list[list[tuple[int, Generation]]] = [[]]
     for row in rows:
         value = row["generation"]
         if value["tombstone"]:
@@ -279,12 +290,11 @@ def _split_at_deletions(rows: Sequence[Row]) -> list[list[Generation]]:
             continue  # a group that only commits has no generations
         generation = _generation(value, row["time"])
         incarnation = incarnations[-1]
-        if incarnation and incarnation[-1].number == generation.number:
-            incarnation[-1] = Generation(
-                generation.number, incarnation[-1].completed, generation.members, generation.protocol
-            )
+        if incarnation and incarnation[-1][1].number == generation.number:
+            log_offset, first = incarnation[-1]
+            incarnation[-1] = (log_offset, replace(generation, completed=first.completed))
         else:
-            incarnation.append(generation)
+            incarnation.append((row["log_offset"], generation))
     return incarnations
 
 
@@ -385,18 +395,26 @@ def _time(row: Row) -> datetime:
     return time
 
 
-def _add_rewinds(rows: Sequence[dict[str, Any]], found: Sequence[Row]) -> None:
-    """Attribute each rewind to the last rebalance before it; rewinds before the first one are ignored."""
-    completed = [row["completed"] for row in rows]
+def _log_offset(row: tuple[int, Any]) -> int:
+    return row[0]
+
+
+def _add_rewinds(rows: Sequence[tuple[int, dict[str, Any]]], found: Sequence[Row]) -> None:
+    """Attribute each rewind to the last rebalance before it; rewinds before the first one are ignored.
+
+    Args:
+        rows: Rows of `rebalances` with their offsets, in log order.
+        found: The rewinds.
+    """
     for rewind in found:
-        index = bisect_right(completed, rewind["time"]) - 1
+        index = bisect_right(rows, rewind["log_offset"], key=_log_offset) - 1
         if index >= 0:
-            rows[index]["messages_reprocessed"] += rewind["rewind"]["messages"]
+            rows[index][1]["messages_reprocessed"] += rewind["rewind"]["messages"]
 
 
 def _consumer_members(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     group_id = table.column("group_id")[0].as_py()
-    records = table.sort_by([("log_time", "ascending"), ("log_offset", "ascending")]).to_pylist()
+    records = table.sort_by("log_offset").to_pylist()
     rows = [
         {
             "group_id": group_id,
