@@ -186,6 +186,7 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
     tomorrow = DATES[-1] + timedelta(days=1)
     assert dates_that_follow(tables, DATES[-1:], []) == {tomorrow}
     assert dates_that_follow(tables, [date(1970, 1, 1)], []) == set(), "no group has records of that date"
+    derive(tables, [date.max], lookback_days=7)  # has no day after it
 
 
 def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_clock_is_behind(

@@ -1,6 +1,7 @@
 """The end of a stream, without Spark."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from groupwright.pipeline._jobs import stream as stream_module
 from groupwright.pipeline._jobs.stream import _Stream
 from groupwright.pipeline.errors import PipelineError
 
@@ -70,3 +72,17 @@ def test_a_stop_while_an_unfinished_batch_is_added_is_bounded() -> None:
     assert not stream.is_alive()
     assert cancelled.is_set()
     context.spark.readStream.format.assert_not_called()
+
+
+@pytest.mark.parametrize("watermark", ["+58876-09-30T05:20:00.000Z", "2930-01-01T00:00:00.000Z"])
+def test_a_record_from_the_future_lets_no_date_pass_before_it_is_over(
+    monkeypatch: pytest.MonkeyPatch, watermark: str
+) -> None:
+    maintained = MagicMock()
+    monkeypatch.setattr(stream_module, "maintain", maintained)
+    stream = _Stream(MagicMock(), MagicMock(), lambda _: None)
+    stream._query = MagicMock(lastProgress={"eventTime": {"watermark": watermark}})
+    before = datetime.now(UTC).date()
+    stream._compact()
+    (_, _, last_date), _ = maintained.call_args
+    assert before <= last_date + timedelta(days=1) <= datetime.now(UTC).date()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from groupwright.pipeline import schemas
@@ -133,11 +134,17 @@ def test_events_are_read_and_what_is_none_is_kept_aside(spark: SparkSession) -> 
         [(None, value, "groupwright.rebalances", 0, number, START) for number, value in enumerate(values)],
         "key binary, value binary, topic string, partition int, offset long, timestamp timestamp",
     )
-    parsed = base.parsed_events(raw)
+    never = [
+        raw.where("offset = 0").withColumn("timestamp", F.timestamp_millis(F.lit(millis)))
+        for millis in (253_402_300_799_000, 1_795_800_000_000_000)  # the end of 9999, and the year 58876
+    ]
+    parsed = base.parsed_events(raw.union(never[0]).union(never[1]))
     (row,) = base.client_events(parsed).collect()
     assert (row.id, row.group_id, row.ended_at) == ("e-1", "billing", at(1.5).replace(tzinfo=None))
     assert (row.phases, row.partitions_after) == ({"join": 0.25}, {"orders": [0, 1]})
-    assert [row.log_offset for row in base.event_quarantine(parsed).collect()] == [1, 2, 3, 4, 5]
+    invalid = base.event_quarantine(parsed).collect()
+    assert [row.log_offset for row in invalid] == [1, 2, 3, 4, 5, 0, 0]
+    assert [row.date.year for row in invalid] == [2026] * 5 + [1970] * 2
 
 
 def generation(

@@ -29,6 +29,9 @@ def derive(tables: Tables, dates: Collection[date], *, lookback_days: int) -> No
         dates: The dates whose rows have changed.
         lookback_days: Days to look back for the generation that precedes a date's first one.
     """
+    dates = [day for day in dates if day.year < date.max.year]  # a record of such a date is in quarantine
+    if not dates:
+        return
     days = {day + more for day in dates for more in (timedelta(0), _DAY)}
     days |= dates_that_follow(tables, dates, days)
     for first, last in _date_ranges(sorted(days)):

@@ -330,7 +330,12 @@ class _Stream:
         watermark = progress and progress["eventTime"].get("watermark")
         if not watermark:
             return
-        last_date = datetime.fromisoformat(watermark).date() - timedelta(days=1)
+        now = datetime.now(UTC)
+        try:
+            passed = min(datetime.fromisoformat(watermark), now)
+        except ValueError:  # a record of the events' topic has a time after the year 9999
+            passed = now
+        last_date = passed.date() - timedelta(days=1)
         if last_date.year < 2000 or last_date == self._compacted:  # noqa: PLR2004 - the watermark is 1970 before the first record
             return
         with self._timed("compact"):

@@ -155,8 +155,8 @@ def event_quarantine(events: DataFrame) -> DataFrame:
         F.lit(None).alias("key_version"),
         F.lit(None).alias("value_version"),
         F.lit(
-            "not a rebalance event in JSON: `id`, `group` and `ended_at` are required, and times must be "
-            "before the year 9999"
+            "not a rebalance event in JSON: `id`, `group` and `ended_at` are required, and times, also the "
+            "record's own, must be before the year 9999"
         ).alias("error"),
         F.col("key").alias("raw_key"),
         F.col("value").alias("raw_value"),
@@ -167,15 +167,18 @@ def event_quarantine(events: DataFrame) -> DataFrame:
 def parsed_events(records: DataFrame) -> DataFrame:
     """Return raw records of the events' topic with the parsed `event`.
 
-    Unknown keys are ignored, as the events' schema demands.
+    Unknown keys are ignored, as the events' schema demands. A producer sets its records' time, which can be
+    one that no table can have: then `has_time` is false, and `log_time` is 1970.
     """
+    has_time = _is_time(F.col("timestamp"))
     return records.select(
         "topic",
         "key",
         "value",
         F.col("partition").alias("log_partition"),
         F.col("offset").alias("log_offset"),
-        F.col("timestamp").alias("log_time"),
+        has_time.alias("has_time"),
+        F.when(has_time, F.col("timestamp")).otherwise(F.timestamp_seconds(F.lit(0))).alias("log_time"),
         F.from_json(F.col("value").cast("string"), _EVENT, {"mode": "PERMISSIVE"}).alias("event"),
     )
 
@@ -236,16 +239,16 @@ def _with_date(rows: DataFrame, table: Table) -> DataFrame:
 def is_event() -> Column:
     """Return whether a row of `parsed_events` is valid."""
     event = F.col("event")
-    is_complete = event["id"].isNotNull() & event["group"].isNotNull() & _is_time("ended_at")
+    is_complete = event["id"].isNotNull() & event["group"].isNotNull() & _is_time(event["ended_at"])
     return F.coalesce(
-        is_complete & (event["started_at"].isNull() | _is_time("started_at")),
+        F.col("has_time") & is_complete & (event["started_at"].isNull() | _is_time(event["started_at"])),
         F.lit(False),  # noqa: FBT003 - a value of the table
     )
 
 
-def _is_time(name: str) -> Column:
+def _is_time(time: Column) -> Column:
     """Return whether Python can represent a time: Spark reads one in milliseconds as the year 50,000."""
-    return F.year(F.col("event")[name]).between(1, 9998)
+    return F.year(time).between(1, 9998)
 
 
 def _event_schema() -> StructType:
