@@ -147,6 +147,35 @@ def test_a_plain_consumer_may_be_measured_in_a_second_registry_as_well(
     assert other.get_sample_value("groupwright_rebalances_total", labels) == 1
 
 
+def test_lag_grows_with_the_log_while_the_prefetch_queue_is_full(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, new_member: Callable[..., Member]
+) -> None:
+    """librdkafka has fetched 1,000 messages, and fetches no more before they are consumed."""
+    topic = new_kafka_topic(partitions=1)
+    producer = Producer({"bootstrap.servers": local_kafka.bootstrap_servers})
+
+    def produce(messages: int) -> None:
+        for _ in range(messages):
+            producer.produce(topic, b"x")
+        assert producer.flush(10) == 0
+
+    produce(1_000)
+    member = new_member(topic, "slow", **{"queued.min.messages": 10})
+    member.consumer.subscribe([topic])
+    taken, lag, is_grown = 0, 0.0, False
+    deadline = time.monotonic() + PATIENCE
+    while lag <= 1_000:
+        assert time.monotonic() < deadline
+        assert taken < 900, f"lag is {lag}, and the queue will soon be empty"
+        taken += member.consumer.poll(1.0) is not None
+        lag = member.value("lag", topic=topic) or 0.0
+        if lag and not is_grown:
+            produce(1_000)
+            is_grown = True
+        time.sleep(0.02)  # the application is slow
+    assert lag < 2_000
+
+
 def test_a_producer_shows_what_it_has_sent(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, registry: CollectorRegistry
 ) -> None:
