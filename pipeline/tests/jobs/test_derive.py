@@ -245,3 +245,30 @@ def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_
         assert [row.messages_reprocessed for row in found] == [0, 30, 0]
         behind = tables.read(schemas.LAG).orderBy("time").collect()
         assert [row.committed_offset for row in behind] == [570, 800]
+
+
+@pytest.mark.parametrize("sampled", [(0, 3), (3,)])
+def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
+    spark: SparkSession, tmp_path: Path, sampled: Sequence[int]
+) -> None:
+    """The second time, no sample was ever taken before."""
+    place = {"topic": "orders", "partition": 0}
+    commits = [
+        {**place, "group_id": group_id, "committed_offset": offset, "tombstone": False}
+        | {"log_partition": 1, "log_offset": number, "log_time": START + timedelta(days=day)}
+        for number, (group_id, offset, day) in enumerate(
+            (("stuck", 100, 0), ("late", 90, 0), ("late", 95, 1))
+        )
+    ]
+    ends = [
+        {**place, "end_offset": 150, "time": START + timedelta(days=day, hours=1)} for day in sampled
+    ]  # fmt: skip
+    tables = open_tables(spark, str(tmp_path))
+    for row in (*commits, *ends):
+        row["date"] = row.get("log_time", row.get("time")).date()  # type: ignore[union-attr]
+    days = [START.date() + timedelta(days=number) for number in range(4)]
+    add(spark, tables, {schemas.OFFSET_COMMITS: commits, schemas.END_OFFSETS: ends}, days)
+    for day in days:
+        derive(tables, [day], lookback_days=7)
+    found = tables.read(schemas.LAG, since=days[-1]).orderBy("group_id").collect()
+    assert [(row.group_id, row.committed_offset) for row in found] == [("late", 95), ("stuck", 100)]

@@ -249,6 +249,29 @@ def test_records_behind_an_open_transaction_are_counted_and_read_when_it_ends(
     assert "0 records added" in run_job("batch", *where)
 
 
+@pytest.mark.usefixtures("orders")
+def test_a_batch_samples_once_if_it_reads_all_commits(
+    kafka: LocalKafka,
+    run_job: Callable[..., str],
+    spark: SparkSession,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    """The group `stuck` commits no more, and the first batch ends before the last commit of another group."""
+    where = (*job_arguments(kafka, tmp_path, "")[:-1], "end_offsets_seconds=60")
+    tables = open_tables(spark, str(tmp_path))
+    commit(kafka, "stuck", 3)
+    end = datetime.now(UTC).isoformat()
+    commit(kafka, "later", 1)
+    run_job("batch", *where, f"end={end}")
+    assert "before the end of the log: log-end offsets are not sampled" in caplog.text
+    assert tables.read(schemas.END_OFFSETS).isEmpty()
+    run_job("batch", *where)
+    assert "0 records added" in run_job("batch", *where)
+    samples = tables.read(schemas.LAG).where("group_id = 'stuck'").collect()
+    assert [row.committed_offset for row in samples] == [2, 2]
+
+
 def test_log_end_offsets_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkSession) -> None:
     """As Kafka's admin client lists them, one by one."""
     names = {"sampled", "sampled-2-0"}

@@ -23,6 +23,7 @@ from groupwright.pipeline._jobs.open_transactions import held_partitions, warnin
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import BatchRange
 from groupwright.pipeline._tables import Batch
+from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
 from groupwright.pipeline.errors import PipelineError, spark_errors
 
 _log = logging.getLogger("groupwright.pipeline")
@@ -56,10 +57,16 @@ def run_batch(
         TablesError: The tables cannot be opened or written.
     """
     with spark_errors("the batch"), job_context(spark, settings, "batch") as context:
-        added, topics = _add(context, on_progress)
+        added, topics, is_current = _add(context, on_progress)
         if held := held_partitions(*context.log_ends()):
             _log.warning("%s", warning(held))
-        if added and settings.end_offsets_seconds:
+        if settings.end_offsets_seconds and not is_current:
+            _log.warning(
+                "end=%s is before the end of the log: log-end offsets are not sampled, because later "
+                "commits, which are not read, would be missing from the lag",
+                settings.end,
+            )
+        elif settings.end_offsets_seconds:
             now = datetime.now(UTC)
             if sample := context.sample_ends(topics | context.known_topics()):
                 context.ingest.add_samples([sample], Batch(f"sampler-{now.isoformat()}", 0))
@@ -71,10 +78,12 @@ def run_batch(
         return added
 
 
-def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str]]:
+def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str], bool]:
+    """Add all parts, and return the number of records, their topics, and whether all commits were read."""
     added, topics = 0, set[str]()
     start = context.prepare()
     end = _end(context)
+    is_current = _is_current(context, start, end)
     total, done = _count_offsets(start, end), 0
     on_progress(Progress(0, total))
     while _count_offsets(start, end):
@@ -87,7 +96,20 @@ def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str]]:
         done += _count_offsets(part.start, part.end)
         start = part.end
         on_progress(Progress(min(done, total), total))
-    return added + context.repeated, topics
+    return added + context.repeated, topics, is_current
+
+
+def _is_current(context: JobContext, start: Offsets, end: Offsets) -> bool:
+    """Return whether a batch reads the offsets topic up to its present end."""
+    if context.settings.end == "latest":
+        return True
+    topics = {OFFSETS_TOPIC: context.topics[OFFSETS_TOPIC]}
+    to_read = end.get(OFFSETS_TOPIC, {})
+    read = {
+        partition: max(offset, to_read.get(partition, offset))
+        for partition, offset in start[OFFSETS_TOPIC].items()
+    }
+    return not _count_offsets({OFFSETS_TOPIC: read}, context.cluster.offsets(topics, "latest"))
 
 
 def _end(context: JobContext) -> Offsets:

@@ -133,13 +133,19 @@ class JobContext:
         return self._of_existing_topics(query, topics)[1]
 
     def known_topics(self) -> set[str]:
-        """Return the topics of the newest samples of log-end offsets and of `lookback_days` before them."""
+        """Return the topics of the newest samples of log-end offsets and of `lookback_days` before them.
+
+        If there are no samples, as after batches with an `end` in the past, return those of recent commits.
+        """
+        lookback = timedelta(days=self.settings.lookback_days)
         newest = self.tables.read(schemas.END_OFFSETS).agg(F.max("date").alias("date")).collect()[0].date
-        if newest is None:
-            return set()
-        since = newest - timedelta(days=self.settings.lookback_days)
-        ends = self.tables.read(schemas.END_OFFSETS, since=since).select("topic").distinct()
-        return {row.topic for row in ends.collect()}
+        table, since = (
+            (schemas.OFFSET_COMMITS, datetime.now(UTC).date() - lookback)
+            if newest is None
+            else (schemas.END_OFFSETS, newest - lookback)
+        )
+        topics = self.tables.read(table, since=since).select("topic").distinct()
+        return {row.topic for row in topics.collect()}
 
     def _of_existing_topics(
         self, query: Callable[[Mapping[str, KafkaTopic]], _T], names: Collection[str] | None = None

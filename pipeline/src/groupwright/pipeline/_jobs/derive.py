@@ -169,23 +169,27 @@ def _derive_states(tables: Tables, first: date, last: date, states: _States, nam
 def _derive_lag(tables: Tables, day: date, lookback_days: int) -> None:
     """Derive one day's lag.
 
-    The last commits of the day before are included, because a group that no longer commits still has lag.
+    The last commits before the day are included, because a group that no longer commits still has lag: those
+    of the newest earlier date with lag and of later dates, or of `lookback_days` if none of these has lag.
     """
     if tables.read(schemas.END_OFFSETS, since=day, until=day).isEmpty():
         # The day after the last one: there is nothing to compare the commits with.
         tables.replace(schemas.LAG, tables.read(schemas.LAG, since=date.max), [day])
         return
-    recreated = recreations(tables, day - _DAY)
+    yesterday, first = day - _DAY, day - timedelta(days=lookback_days)
+    earlier = tables.read(schemas.LAG, since=first, until=yesterday)
+    since = earlier.agg(F.max("date").alias("date")).collect()[0].date or first
+    recreated = recreations(tables, since)
 
     def read_commits(since: date, until: date) -> DataFrame:
         rows = tables.read(schemas.OFFSET_COMMITS, since=since, until=until)
         return with_ascending_offsets(rows, recreated)
 
     before = lag.last_commits(
-        tables.read(schemas.LAG, since=day - _DAY, until=day - _DAY), read_commits(day - _DAY, day - _DAY)
+        tables.read(schemas.LAG, since=since, until=since), read_commits(since, yesterday)
     )
     commits = read_commits(day, day).select(*before.columns)
-    ends = tables.read(schemas.END_OFFSETS, since=day - timedelta(days=lookback_days), until=day)
+    ends = tables.read(schemas.END_OFFSETS, since=first, until=day)
     _replace(tables, schemas.LAG, lag.lag(commits.union(before), ends, day), day, day)
 
 
