@@ -123,6 +123,7 @@ def test_assigned_partitions_with_messages_and_without_a_committed_offset() -> N
 
     [sentence] = odd(lag_of(of, partition(owner=owner, committed=None)))
     assert sentence.startswith("No offset of orders-0 is committed, though there are messages: ")
+    assert sentence.endswith("and a restart begins where auto.offset.reset says.")
     for fine in (
         lag_of(of, partition(owner=owner, committed=None, begin=100)),  # nothing to read
         lag_of(of, partition(owner=owner, committed=None, end=None)),

@@ -783,6 +783,12 @@ def test_a_file_of_another_group_is_not_before(files: tuple[str, str], tmp_path:
     )
 
 
+def test_a_file_of_before_that_does_not_exist_is_named_without_advice(files: tuple[str, str]) -> None:
+    assert run(files[0], "--before", "none.json", status=2) == (
+        "groupwright explain: there is no file 'none.json'\n"
+    )
+
+
 def test_many_moves_are_cut(tmp_path: Path) -> None:
     for name, owner in (("now", "a"), ("before", "b")):
         members = [

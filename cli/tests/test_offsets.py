@@ -192,8 +192,17 @@ def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, name: str, text:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"cannot be read: .*No such file"):
+    with pytest.raises(CommandError, match=r"cannot be read: No such file or directory$"):
         read_offsets(tmp_path / "none.csv", "billing")
+
+
+def test_a_folder_that_does_not_exist_is_said_without_a_number(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"cannot be written: No such file or directory$"):
+        write_offsets(tmp_path / "none" / "a.csv", {KEY: CommittedOffset(5)})
+
+
+def test_a_time_is_written_as_it_is_read() -> None:
+    assert str(Timestamp(NOON + 250)) == "2026-01-31T12:00:00.250Z"
 
 
 def test_an_export_does_not_overwrite_the_only_copy(tmp_path: Path) -> None:

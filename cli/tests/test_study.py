@@ -186,14 +186,20 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, change: dict[str, Any]
     assert raised.value.status is ExitStatus.USAGE
 
 
+def test_the_members_that_there_are_are_sorted() -> None:
+    found = study([member("c-2"), member("c-1")])
+    with pytest.raises(CommandError, match=r"no member 'zzz'; there are: c-1, c-2$"):
+        find_member(found.members, {each.id: each.id for each in found.members}, "zzz")
+
+
 def test_a_file_that_is_no_json_or_does_not_exist_is_named(tmp_path: Path) -> None:
     (tmp_path / "group.json").write_text("{", encoding="utf-8")
 
     with pytest.raises(CommandError, match=r"group\.json cannot be read: Expecting property name"):
         read_study(tmp_path / "group.json")
-    with pytest.raises(CommandError, match="for a group of a cluster, pass --group NAME"):
-        read_study(tmp_path / "billing")
-    with pytest.raises(CommandError, match=r"nowhere/group\.json cannot be written: "):
+    with pytest.raises(CommandError, match=r"/billing'; pass --group$"):
+        read_study(tmp_path / "billing", "; pass --group")
+    with pytest.raises(CommandError, match=r"nowhere/group\.json cannot be written: No such file"):
         write_study(tmp_path / "nowhere" / "group.json", study([]))
 
 

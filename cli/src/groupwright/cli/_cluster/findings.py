@@ -89,7 +89,7 @@ def _offsets(lag: GroupLag) -> Iterator[str]:
     if uncommitted and lag.group.type is not GroupType.SHARE:
         yield (
             f"No offset of {_names(uncommitted)} is committed, though there are messages: the lag is not "
-            "known, and a restart begins by auto.offset.reset."
+            "known, and a restart begins where auto.offset.reset says."
         )
     unknown = [each for each in lag.partitions if each.error]
     if unknown:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, unusable_file
 from groupwright.cli._command_line.suggest import SPELLING
 from groupwright.core.spelling import did_you_mean
 
@@ -90,8 +90,7 @@ def read_settings(path: Path) -> dict[str, Any]:
             case _:
                 loaded = _properties(text)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise CommandError(f"{path} cannot be read: {reason}", ExitStatus.USAGE) from None
+        raise unusable_file(path, "read", error) from None
     if not isinstance(loaded, dict):
         raise CommandError(f"{path} has no settings: write an object of keys and values", ExitStatus.USAGE)
     try:

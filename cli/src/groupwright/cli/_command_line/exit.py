@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 
 import typer
 
@@ -38,6 +39,12 @@ class CommandError(GroupwrightError):
         """Create it."""
         super().__init__(message)
         self.status = status
+
+
+def unusable_file(path: Path, use: str, error: Exception) -> CommandError:
+    """Return the error of a file that cannot be `read` or `written`, without the number of the error."""
+    reason = getattr(error, "strerror", None) or error
+    return CommandError(f"{path} cannot be {use}: {reason}", ExitStatus.USAGE)
 
 
 @contextmanager

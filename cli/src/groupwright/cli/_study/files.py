@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from groupwright.assignors import InvalidInputError, LoadAwareAssignor, Topic, with_weights
 from groupwright.cli._cluster.model import GroupMember, GroupType, Partitions, TopicPartition
-from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, unusable_file
 from groupwright.cli._study.events import (
     MOST_JOINING,
     AddPartitions,
@@ -36,8 +36,12 @@ _NEW_KEYS = ("id", "client_id", "instance_id", "rack", "topics", "capacity")
 _TOPIC_KEYS = ("partitions", "racks", "weights")
 
 
-def read_study(path: Path) -> StudiedGroup:
+def read_study(path: Path, advice: str = "") -> StudiedGroup:
     """Return the group in a file.
+
+    Args:
+        path: The file.
+        advice: What to do if there is no such file.
 
     Raises:
         CommandError: The file cannot be read, or does not follow the schema; the message has the place.
@@ -45,11 +49,9 @@ def read_study(path: Path) -> StudiedGroup:
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise CommandError(
-            f"there is no file {str(path)!r}; for a group of a cluster, pass --group NAME", ExitStatus.USAGE
-        ) from None
+        raise CommandError(f"there is no file {str(path)!r}{advice}", ExitStatus.USAGE) from None
     except (OSError, ValueError) as error:
-        raise CommandError(f"{path} cannot be read: {error}", ExitStatus.USAGE) from None
+        raise unusable_file(path, "read", error) from None
     try:
         return study_of(document)
     except ValueError as error:
@@ -71,7 +73,7 @@ def write_study(path: Path, study: StudiedGroup) -> None:
             f"{path} exists and is not overwritten; choose another name", ExitStatus.USAGE
         ) from None
     except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error}", ExitStatus.USAGE) from None
+        raise unusable_file(path, "written", error) from None
 
 
 # --- From a document --------------------------------------------------------------------------------

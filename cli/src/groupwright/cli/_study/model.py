@@ -144,7 +144,7 @@ def find_member(members: Iterable[GroupMember], names: Mapping[str, str], wanted
             raise CommandError(
                 f"{len(exact)} members are named {wanted!r}: write one of {known}", ExitStatus.USAGE
             )
-    known_names = [names[member.id] for member in listed]
+    known_names = sorted(names[member.id] for member in listed)
     advice = f"; there are: {', '.join(known_names[:10])}" if known_names else ": the group has none"
     raise CommandError(
         f"there is no member {wanted!r}{did_you_mean(wanted, known_names) or advice}", ExitStatus.NOT_FOUND

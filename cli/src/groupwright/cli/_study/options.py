@@ -54,7 +54,7 @@ def opened(
     from groupwright.cli._study.model import OpenedGroup  # noqa: PLC0415 - as above
 
     if file is not None and group is None:
-        found = OpenedGroup(read_study(file), ())
+        found = OpenedGroup(read_study(file, "; for a group of a cluster, pass --group NAME"), ())
     elif group is None or file is not None:
         raise CommandError(
             "pass either --group NAME, for a group of the cluster, or a FILE with a group", ExitStatus.USAGE

@@ -50,8 +50,8 @@ def offsets(
         str | None,
         typer.Option(
             metavar="TARGET",
-            help="Reset to earliest, latest, timestamp:2026-01-31T12:00:00Z, duration:PT1H (an hour ago; or "
-            "duration:1h), offset:123 or file:FILE.",
+            help="Reset to earliest, latest, timestamp:2026-01-31T12:00:00Z (without a zone it is UTC), "
+            "duration:PT1H (an hour ago; or duration:1h), offset:123 or file:FILE.",
         ),
     ] = None,
     shift: Annotated[
@@ -93,7 +93,7 @@ def offsets(
     """
     from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
     from groupwright.cli.offsets.selection import parse_choice  # noqa: PLC0415 - as above
-    from groupwright.cli.offsets.target import Shift, parse_target  # noqa: PLC0415 - as above
+    from groupwright.cli.offsets.target import Shift, Timestamp, parse_target  # noqa: PLC0415 - as above
     from groupwright.cli.offsets.view import Action  # noqa: PLC0415 - as above
 
     with errors_reported("offsets"):
@@ -105,6 +105,8 @@ def offsets(
         )
         action = Action.DELETE if delete else Action.SHOW if target is None else Action.RESET
         choices = list(map(parse_choice, topic or []))
+        if isinstance(target, Timestamp):
+            _say(f"the target is the first message at or after {target}")
         with Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster:
             described = _find(cluster, group, create=create)
             plan = _plan(cluster, described, action, target, choices)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
-from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus, unusable_file
 
 _FIELDS = ("topic", "partition", "offset")
 
@@ -34,7 +34,7 @@ def read_offsets(path: Path, group: str) -> dict[TopicPartition, int]:
                 raise ValueError(f"{place}: {topic}-{partition} has an offset already")  # noqa: TRY301
             offsets[topic, partition] = offset
     except (OSError, ValueError) as error:
-        raise CommandError(f"{path} cannot be read: {error}", ExitStatus.USAGE) from None
+        raise unusable_file(path, "read", error) from None
     if not offsets:
         raise CommandError(f"{path} has no offsets of the group {group!r}", ExitStatus.USAGE)
     return offsets
@@ -84,7 +84,7 @@ def write_offsets(path: Path, offsets: Mapping[TopicPartition, CommittedOffset])
             f"{path} exists and is not overwritten; choose another name", ExitStatus.USAGE
         ) from None
     except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error}", ExitStatus.USAGE) from None
+        raise unusable_file(path, "written", error) from None
 
 
 def _as_csv(offsets: Mapping[TopicPartition, CommittedOffset]) -> str:

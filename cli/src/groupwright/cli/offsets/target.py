@@ -26,6 +26,11 @@ class Timestamp:
 
     milliseconds: int
 
+    def __str__(self) -> str:
+        """Return the time in UTC, as `--reset-to timestamp:` takes it."""
+        moment = dt.datetime.fromtimestamp(self.milliseconds / 1000, dt.UTC)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
 
 @dataclass(frozen=True, slots=True)
 class Offset:
