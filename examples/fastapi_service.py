@@ -1,6 +1,6 @@
 """A FastAPI service with a consumer in its lifespan, metrics, probes and a clean shutdown.
 
-    python examples/fastapi_service.py localhost:9092 --group billing --topic orders --port 8000
+    python examples/fastapi_service.py localhost:9092 --group orders-web --topic orders --port 8000
 
 The consumer runs on the service's event loop. When the service stops (SIGTERM), the consumer
 commits and leaves its group at once, so that the other members take over without waiting for its session to

@@ -39,7 +39,7 @@ class Service:
         consumer = Consumer(
             {
                 "bootstrap.servers": os.environ.get("KAFKA", "localhost:9092"),
-                "group.id": os.environ.get("GROUP", "billing"),
+                "group.id": os.environ.get("GROUP", "orders-workers"),
                 # The same in all workers: they share their series, however often workers are replaced.
                 "client.id": "web",
                 "partition.assignment.strategy": "cooperative-sticky",

@@ -1,6 +1,6 @@
 """A consumer whose rebalances are measured, and a page that Prometheus can scrape.
 
-    python examples/metrics.py localhost:9092 --group billing --topic orders --port 9095
+    python examples/metrics.py localhost:9092 --group orders-metrics --topic orders --port 9095
     curl -s http://127.0.0.1:9095/metrics | grep groupwright
 
 Start a second one with another port, stop it, and look at what the rebalances took.

@@ -10,11 +10,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from groupwright.assignors import Assignor, Group, Member
 from groupwright.cli.app import app
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
@@ -98,6 +100,17 @@ def test_the_page_leads_to_a_group_with_an_own_assignor(tmp_path: Path) -> None:
     assert lag.exit_code == 0, lag.output
     assert re.search(r'groupwright_partitions_owned\{.*client_id="billing-1".*\} 1\.0', metrics)
     assert [output for output in (broker, *outputs) if "Traceback" in output.read_text()] == []
+
+
+def test_the_assignor_of_the_page_works_on_any_topics() -> None:
+    names: dict[str, Any] = {"Assignor": Assignor}
+    exec(MEMBER[MEMBER.index("class HotAlone") : MEMBER.index("def report")], names)  # noqa: S102 - the page's own code
+
+    subscribed = Group([Member(name, ["invoices", "orders"]) for name in "ab"], {"invoices": 3, "orders": 2})
+    assert names["HotAlone"]().assign(subscribed) == {
+        "a": {"invoices": [0], "orders": [0]},
+        "b": {"invoices": [1, 2], "orders": [1]},
+    }
 
 
 def test_prometheus_scrapes_the_members_of_the_page() -> None:

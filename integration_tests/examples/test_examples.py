@@ -38,7 +38,8 @@ def run(kafka: Kafka, group: str, tmp_path: Path) -> Iterator[Run]:
 
     def prepare(program: str, instead: dict[str, str]) -> Workers:
         (line,) = re.findall(rf"^python examples/{program} (.*)$", README, re.MULTILINE)
-        of_readme = {"localhost:9092": kafka.bootstrap_servers, "billing": group, "matching": group}
+        of_readme = {"localhost:9092": kafka.bootstrap_servers}
+        of_readme |= dict.fromkeys(("billing", "matching", "orders-metrics", "orders-web"), group)
         words = [(of_readme | instead).get(word, word) for word in line.split()]
         workers = Workers(EXAMPLES / program, words, tmp_path)
         started.append(workers)
