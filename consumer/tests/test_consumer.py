@@ -435,6 +435,41 @@ def test_the_metadata_after_a_loss_is_still_that_of_the_last_assignment() -> Non
         assert consumer.consumer_group_metadata() == group_metadata.encode(MemberIdentity(), "g", None)
 
 
+def test_the_metadata_of_a_member_that_keeps_partitions_have_the_groups_generation() -> None:
+    """In a cooperative group they are consumed on while the new assignment is awaited."""
+    former, present = MemberIdentity(3, "m-1", "cooperative-sticky"), MemberIdentity(4, "m-1", "c")
+    with Consumer({**NOWHERE, "partition.assignment.strategy": "cooperative-sticky"}) as consumer:
+        facts = member_of(consumer)._membership.facts
+        member_of(consumer)._events.identity, facts.identity = former, present
+
+        facts.owned = {"t": (0,)}
+        assert consumer.consumer_group_metadata() == group_metadata.encode(present, "g", None)
+        facts.owned = {}
+        assert consumer.consumer_group_metadata() == group_metadata.encode(former, "g", None)
+        facts.identity = MemberIdentity()
+
+
+# --- Subclasses -----------------------------------------------------------------------------------------
+
+
+def test_a_subclass_that_would_replace_a_private_method_is_refused() -> None:
+    """Its own method would be called instead, with other arguments."""
+    with pytest.raises(TypeError, match=r"Orders\._poll would replace what Consumer uses itself: rename it"):
+        type("Orders", (Consumer,), {"_poll": lambda _: None})
+
+
+def test_a_subclass_may_have_its_own_configuration_and_log() -> None:
+    class Orders(Consumer):
+        def __init__(self) -> None:
+            self._config = {**NOWHERE, "enable.auto.commit": False}
+            self._log: list[str] = []
+            super().__init__(self._config)
+
+    with Orders() as consumer:
+        assert (consumer._config["enable.auto.commit"], consumer._log) == (False, [])
+        assert consumer.settings["enable.auto.commit"] is False
+
+
 # --- Closing --------------------------------------------------------------------------------------------
 
 METHODS: dict[str, tuple[Any, ...]] = {

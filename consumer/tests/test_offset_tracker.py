@@ -1,6 +1,8 @@
 """Offsets that are to be committed."""
 
 import operator
+import threading
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, KafkaError, TopicPartition
@@ -15,9 +17,10 @@ from groupwright.consumer._membership.offset_tracker import (
     reported,
     to_partitions,
 )
-from groupwright.consumer._protocol.model import Offset
+from groupwright.consumer._protocol.model import Offset, TopicPartitionKey
 
 A, B = ("t", 0), ("t", 1)
+PATIENCE = 10.0
 
 
 def at(*offsets: int) -> list[TopicPartition]:
@@ -36,6 +39,26 @@ def test_what_was_consumed_and_not_committed_is_pending() -> None:
     tracker.committed(pending)
     assert tracker.pending(lambda: at(7, 3)) == {}
     assert tracker.pending(lambda: at(7, 4)) == {B: Offset(4)}
+
+
+def test_a_signal_handler_may_commit_and_store_inside_of_any_call() -> None:
+    """A handler runs between two lines of the polling thread, which holds the lock already."""
+    tracker = OffsetTracker(by_hand=True)
+    tracker.assigned([A, B], {})
+
+    class Interrupted(dict[TopicPartitionKey, Offset]):
+        def items(self) -> Any:
+            tracker.store({B: Offset(3)})
+            seen.append(tracker.pending(list))
+            return super().items()
+
+    seen: list[object] = []
+    calls = threading.Thread(target=lambda: tracker.store(Interrupted({A: Offset(7)})), daemon=True)
+    calls.start()
+    calls.join(PATIENCE)
+
+    assert seen == [{B: Offset(3)}]
+    assert tracker.pending(list) == {A: Offset(7), B: Offset(3)}
 
 
 def test_going_back_is_pending_at_the_end_alone() -> None:

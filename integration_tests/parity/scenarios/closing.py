@@ -504,6 +504,32 @@ def a_consumer_dropped_without_close(lab: Lab) -> None:
 
 
 @scenario()
+def a_finalizer_that_closes_a_consumer_in_a_cycle(lab: Lab) -> None:
+    """An object that is one of its consumer's callbacks closes it in __del__: what was read is committed."""
+    topic = lab.topic(messages=4)
+
+    class Service:
+        def __init__(self) -> None:
+            self.consumer = lab.consumer_class(lab.config())
+            self.consumer.subscribe([topic], on_revoke=self.on_revoke)
+
+        def on_revoke(self, *_: object) -> None:
+            lab.note("on_revoke")
+
+        def __del__(self) -> None:
+            lab.attempt("close", self.consumer.close)
+
+    service: Service | None = Service()
+    assert service is not None
+    count = 0
+    while count < 4:
+        count += service.consumer.poll(1) is not None
+    service = None
+    gc.collect()
+    lab.note_members(0)
+
+
+@scenario()
 def a_consumer_dropped_before_it_was_used(lab: Lab) -> None:
     """Consumers that are made and dropped leave nothing behind."""
     for _ in range(5):

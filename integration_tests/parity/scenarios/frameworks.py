@@ -83,6 +83,16 @@ def a_subclass_whose_init_fails(lab: Lab) -> None:
     lab.attempt("subscribe", lambda: forgetful.subscribe(["t"]))
     lab.attempt("close", lambda: forgetful.close())  # noqa: PLW0108 - looked up here
 
+    topic = lab.topic(messages=4)
+    consumer = lab.consumer()
+    consumer.subscribe([topic])
+    consumer.read(2)
+    lab.attempt("the second __init__", lambda: consumer.raw.__init__(lab.config()))
+    consumer.read(2)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    lab.note_members(0)
+
 
 @scenario(seconds=20)
 def a_subclass_by_multiple_inheritance(lab: Lab) -> None:

@@ -183,7 +183,7 @@ def a_subprocess_beside_a_consumer(lab: Lab) -> None:
     _go_on(lab, consumer, topic)
 
 
-def _program(lab: Lab, topic: str, ending: str, *, before: str = "") -> None:
+def _program(lab: Lab, topic: str, ending: str, *, before: str = "", option: str = "-B") -> None:
     """Run a script with a consumer of this side that reads three messages and ends in a given way."""
     module, name = _where(lab)
     script = f"""
@@ -200,7 +200,7 @@ print("read", read, flush=True)
 {ending}
 """
     ended = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(lab.config()), topic],
+        [sys.executable, option, "-c", script, json.dumps(lab.config()), topic],
         capture_output=True,
         text=True,
         timeout=30,
@@ -270,6 +270,13 @@ threading.Event().wait(0.3)
 def a_process_that_executes_another(lab: Lab) -> None:
     """os.exec without close: the new program runs, and the member stays until its session is over."""
     _ends(lab, "os.execv('/bin/echo', ['echo', 'another'])", 1)
+
+
+@scenario(seconds=25)
+def an_interpreter_without_assertions(lab: Lab) -> None:
+    """python -O leaves assertions out, and nothing else."""
+    _program(lab, lab.topic(messages=3), "consumer.close()", option="-O")
+    lab.note_members(0)
 
 
 @scenario(seconds=25)

@@ -471,6 +471,31 @@ def on_revoke_unassigns(lab: Lab) -> None:
     first.close()
 
 
+def _assign_in_on_revoke(lab: Lab, assign: Callable[[Client, list[TopicPartition]], object]) -> None:
+    topic = lab.topic(2, messages=10)
+    first = _member(lab, "a")
+    first.subscribe([topic], on_revoke=assign)
+    first.read(20)
+    second = _other(lab, "b")
+    second.subscribe([topic])
+    # The original does not rejoin before its session ends, so the scenario ends here.
+    lab.together(
+        first, second, until=lambda: lab.stored(topic, partitions=2) == [10, 10], what="all is committed"
+    )
+
+
+@scenario(seconds=20)
+def on_revoke_assigns_nothing(lab: Lab) -> None:
+    """An application may mean unassign; what was read is committed before."""
+    _assign_in_on_revoke(lab, lambda client, _: client.raw.assign([]))
+
+
+@scenario(seconds=20)
+def on_revoke_assigns_the_same(lab: Lab) -> None:
+    """The partitions are revoked nevertheless, and what was read is committed before."""
+    _assign_in_on_revoke(lab, lambda client, found: client.raw.assign(found))
+
+
 def _call_in_on_assign(lab: Lab, strategy: str, method: str) -> None:
     topic = lab.topic(1)
     consumer = _member(lab, "a", strategy)

@@ -114,6 +114,43 @@ def a_transaction_over_a_rebalance(lab: Lab) -> None:
     consumer.close()
 
 
+@scenario(seconds=25)
+def a_transaction_beside_one_that_a_former_member_left_open(lab: Lab) -> None:
+    """Partitions that a cooperative member keeps are committed in the generation in which others wait."""
+    source = lab.topic(2, messages=5)
+    settings = {"partition_assignment_strategy": "cooperative-sticky", "enable_auto_commit": False}
+    consumer = lab.consumer(client_id="a", **settings)
+    other = lab.other_member(client_id="b", **settings)
+    consumer.subscribe([source])
+    consumer.read(10)
+    other.subscribe([source])
+    lab.together(
+        consumer,
+        other,
+        until=lambda: len(consumer.raw.assignment()) == len(other.raw.assignment()) == 1,
+        what="one and one are assigned",
+    )
+    open_one = _producer(lab, "open")
+    open_one.begin_transaction()
+    (theirs,) = other.raw.assignment()
+    theirs.offset = 5
+    metadata = other.raw.consumer_group_metadata()
+    lab.attempt("send offsets", lambda: open_one.send_offsets_to_transaction([theirs], metadata, 30))
+    (kept,) = consumer.raw.assignment()
+    kept.offset = 5
+    before = consumer.raw.consumer_group_metadata()
+    other.close()
+    consumer.until(lambda: consumer.raw.consumer_group_metadata() != before, "the next generation")
+    producer = _producer(lab)
+    producer.begin_transaction()
+    metadata = consumer.raw.consumer_group_metadata()
+    lab.attempt("send offsets", lambda: producer.send_offsets_to_transaction([kept], metadata, 30))
+    lab.attempt("commit", lambda: producer.commit_transaction(30))
+    lab.attempt("commit", lambda: open_one.commit_transaction(30))
+    consumer.until_assigned(2)
+    consumer.close()
+
+
 @scenario()
 def a_transaction_committed_in_on_revoke(lab: Lab) -> None:
     """A processor that ends its transaction in on_revoke hands over what it has done."""

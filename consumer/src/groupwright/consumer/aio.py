@@ -91,7 +91,8 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         self._owns_executor = executor is None
         consumer = Consumer(config)
         self._consumer: Consumer = consumer
-        self._config, self._member = consumer._config, consumer._member  # noqa: SLF001 - its own
+        self._consumer_config = consumer._consumer_config  # noqa: SLF001 - its own
+        self._member = consumer._member  # noqa: SLF001 - as above
         self._guard = consumer._guard  # noqa: SLF001 - as above
         self._poller = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="groupwright-poll")
         self.executor = executor or concurrent.futures.ThreadPoolExecutor(

@@ -3,7 +3,6 @@
 import logging
 import math
 import threading
-import weakref
 from collections.abc import Callable
 from functools import partial
 from threading import get_ident
@@ -26,6 +25,7 @@ from groupwright.consumer._membership.callbacks import (
     merge_config,
     read_async,
 )
+from groupwright.consumer._membership.collection_hook import CollectionHook
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.observable import Observable
 from groupwright.consumer._membership.offset_tracker import check_partitions
@@ -79,39 +79,51 @@ class Consumer(Observable, confluent_kafka.Consumer):
     """Called with the errors that librdkafka returns, if they may be about the membership."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Look up `super().poll` and `super().consume`."""
+        """Look up `super().poll` and `super().consume`.
+
+        Raises:
+            TypeError: The subclass has a method or attribute that this class uses itself.
+        """
         super().__init_subclass__(**kwargs)
+        for name in _OWN_NAMES.intersection(vars(cls)):
+            raise TypeError(f"{cls.__qualname__}.{name} would replace what Consumer uses itself: rename it")
         cls._native_poll = super().poll
         cls._native_consume = super().consume
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Create a consumer from a dict, keywords, or both; it joins no group before `subscribe`."""
+        """Create a consumer from a dict, keywords, or both; it joins no group before `subscribe`.
+
+        Raises:
+            RuntimeError: It is called again before `close`.
+        """
+        if not self._guard.closed:  # before the first call, and after `close`, it is
+            raise RuntimeError("Consumer already initialized")
         config = merge_config(args, kwargs)
         chain = config.pop(interceptor_chain.KEY, ())
         of_bases = {key: config.pop(key) for key in self._keys_of_bases if key in config}
-        self._config = read_config(config)
-        network = self._config.network
+        self._consumer_config = read_config(config)
+        network = self._consumer_config.network
         logger: logging.Logger | None = config.get("logger")
         log = GroupLog(
             logger or logging.getLogger("groupwright.consumer"), network.client_id, network.group_id
         )
-        self._log = log
+        self._group_log = log
         self._interceptors = InterceptorChain(chain, log)
         self._guard = AccessGuard()
         self._close_lock = threading.Lock()
-        self._subscription: list[str] = []
+        self._subscribed: list[str] = []
         # Prefetching must be off in two cases: librdkafka's own membership commits what librdkafka has
         # returned, and another base class may override poll.
         own_poll = type(self)._native_poll is Native.poll  # noqa: SLF001 - the class's own
-        prefetches = own_poll and not self._config.broker_assigned
+        prefetches = own_poll and not self._consumer_config.broker_assigned
         self._prefetch = PrefetchBuffer(BATCH_SIZE if prefetches else 0)
         self._waiting = self._prefetch.waiting
-        if self._config.broker_assigned:
+        if self._consumer_config.broker_assigned:
             from groupwright.consumer._membership.librdkafka_membership import (  # noqa: PLC0415 - for one
                 LibrdkafkaMembership,
             )
 
-            native = LibrdkafkaMembership(self._config, self._guard, self._interceptors, log)
+            native = LibrdkafkaMembership(self._consumer_config, self._guard, self._interceptors, log)
             self._member, self._on_native_error = native, native.on_native_error
         else:
             # Imports kafka-python, which takes 9 MB.
@@ -120,20 +132,21 @@ class Consumer(Observable, confluent_kafka.Consumer):
             )
 
             self._member = ClassicMembership(
-                self._config, self._guard, self._prefetch, self._interceptors, log
+                self._consumer_config, self._guard, self._prefetch, self._interceptors, log
             )
         leave_to_parent(self)
         try:
             super().__init__({**self._member.native_config, **of_bases})
         except BaseException as error:
             self._member.stop()
+            del self._guard  # the class's is that of a closed consumer
             if not isinstance(error, confluent_kafka.KafkaException):
                 raise
             from groupwright.consumer.configuration import with_suggestion  # noqa: PLC0415 - for errors alone
 
             raise with_suggestion(error, config) from None
-        # The finalizer does not refer to this object, so that one dropped without close() can be collected.
-        self._finalizer = weakref.finalize(self, self._member.start(self))
+        # The function does not refer to this object, so that one dropped without close() can be collected.
+        self._collection_hook = CollectionHook(self._member.start(self))
 
     # --- Subscribing --------------------------------------------------------------------------------
 
@@ -166,7 +179,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         check_topics(topics)
         check_callbacks(on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
         self._member.subscribe(self, topics, on_assign, on_revoke, on_lost)
-        self._subscription = list(topics)
+        self._subscribed = list(topics)
 
     @between_polls
     def unsubscribe(self) -> None:
@@ -175,12 +188,12 @@ class Consumer(Observable, confluent_kafka.Consumer):
         As in confluent-kafka, partitions that were assigned by hand stay assigned.
         """
         self._member.unsubscribe(self)
-        self._subscription = []
+        self._subscribed = []
 
     def subscription(self) -> list[str]:
         """Return the topics and regular expressions of the subscription, as given to `subscribe`."""
         self._guard.check_usable()
-        return list(self._subscription)
+        return list(self._subscribed)
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
         """Have the next poll rejoin the group (KIP-568): for assignments that depend on more than the topics.
@@ -311,7 +324,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         Another exception may interrupt this at its first call. So a caller that handles an exception first
         closes the fast path and sets `unreturned`, both without a call; `_serve` then completes it.
         """
-        if self._config.broker_assigned:
+        if self._consumer_config.broker_assigned:
             # librdkafka's own membership may revoke their partitions, and has counted them as consumed.
             messages.clear()
         else:
@@ -779,7 +792,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         try:
             self._member.leave(self, timeout, leave)
         finally:
-            self._finalizer.detach()
+            self._collection_hook.detach()
             self._member.stop()
             try:
                 self._close_handle()
@@ -793,7 +806,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 if alone:
                     super().close()
                 else:
-                    self._log.warning(
+                    self._group_log.warning(
                         "another thread is still inside a call of this consumer %.0f s after its close; "
                         "librdkafka's handle is freed once that call has returned",
                         _CLOSE_TIMEOUT,
@@ -810,3 +823,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
     ) -> None:
         """Close; the C method of this name would call the C `close`, and skip the membership."""
         self.close()
+
+
+_OWN_NAMES = frozenset(name for name in vars(Consumer) if name[0] == "_" != name[1]) - {"_keys_of_bases"}
+"""Names that a subclass must not use for its own methods and attributes."""

@@ -52,7 +52,7 @@ class CommitSender:
         self._drained: list[Any] = []
         # Commits from other threads. The lock ensures that none is appended after `end` has failed them all.
         self._submitted: deque[Commit] = deque()
-        self._submitting = threading.Lock()
+        self._submitting = threading.RLock()  # a signal handler may commit
         self._ended: str | None = None
         self._start_offsets: dict[TopicPartitionKey, Offset] = {}
         """Offsets of the assignment that is being applied: see `on_assignment`."""

@@ -63,7 +63,7 @@ class BusyCommits:
         self._thread: threading.Thread | None = None
         self._ended = False
         # Held while a thread is created and started, so that `end` does not join one that is not started.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may close
 
     def set_handle(self, handle: Handle) -> None:
         """Set the consumer's handle, before the network thread starts."""

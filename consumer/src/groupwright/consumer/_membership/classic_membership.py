@@ -350,9 +350,17 @@ class ClassicMembership:
         return self._membership.identity.member_id or None
 
     def group_metadata(self, _handle: Handle) -> bytes:
-        """Return the member's identity as of its last assignment."""
+        """Return the member's identity as of the last assignment that the application has.
+
+        That of a later generation would be accepted for partitions that this member has lost meanwhile. While
+        a cooperative member keeps partitions during a rebalance, they are committed in the group's
+        generation, as `commit` does: the last assignment's may have ended long ago.
+        """
+        identity = self._membership.identity
+        if not (identity.valid and self._membership.keeps_partitions):
+            identity = self._events.identity
         network = self._config.network
-        return group_metadata.encode(self._events.identity, network.group_id, network.group_instance_id)
+        return group_metadata.encode(identity, network.group_id, network.group_instance_id)
 
     def set_sasl_credentials(self, handle: Handle, username: str, password: str) -> None:
         """Pass the credentials to librdkafka and to the membership's connections."""

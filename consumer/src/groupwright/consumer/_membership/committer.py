@@ -105,7 +105,7 @@ class Committer:
         self._is_reporting = False
         # The commits that have not ended, oldest first. A later one may fail before an earlier one ends.
         self._under_way: dict[PendingCommit, None] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may commit
         self.busy = BusyCommits(self.clock, self, guard)
         self.restart_interval()
 
@@ -225,7 +225,8 @@ class Committer:
     def offsets_under_way(self) -> dict[TopicPartitionKey, Offset]:
         """Return the newest offset of each partition whose commit has not ended."""
         with self._lock:
-            return {key: offset for pending in self._under_way for key, offset in pending.offsets.items()}
+            under_way = list(self._under_way)
+        return {key: offset for pending in under_way for key, offset in pending.offsets.items()}
 
     def newest_offsets(self) -> dict[TopicPartitionKey, Offset]:
         """Return the newest committed offsets of assigned partitions, also of commits that are in flight."""

@@ -70,11 +70,11 @@ class ManualAssignment:
         """Replace the assignment; in a callback, choose offsets."""
         if not self._may_change(handle, "Failed to set assignment", whole=True):
             return
+        before = _keys(Native.assignment(handle))
+        self._commit(handle, before)
         if self._applier.in_callback:
             self._applier.assign_in_callback(handle, partitions)
             return
-        before = _keys(Native.assignment(handle))
-        self._commit(handle, before)
         partitions = self._committer.with_pending_offsets(partitions)
         Native.assign(handle, partitions)
         self._forget_all(before)

@@ -12,24 +12,24 @@ from groupwright.core import MembershipSnapshot, RebalanceListener
 class Observable:
     """Read-only view of a consumer for instrumentation. Any thread may use it, also after `close`."""
 
-    _config: ConsumerConfig
+    _consumer_config: ConsumerConfig
     _member: GroupMembership
     _guard: AccessGuard
 
     @property
     def group_id(self) -> str:
         """``group.id``."""
-        return self._config.network.group_id
+        return self._consumer_config.network.group_id
 
     @property
     def client_id(self) -> str:
         """``client.id``."""
-        return self._config.network.client_id
+        return self._consumer_config.network.client_id
 
     @property
     def settings(self) -> Mapping[str, object]:
         """The configuration without functions and secrets; assignors are given by their names."""
-        return self._config.settings
+        return self._consumer_config.settings
 
     @property
     def poll_age(self) -> float | None:

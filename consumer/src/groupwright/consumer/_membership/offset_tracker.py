@@ -4,7 +4,9 @@ With ``enable.auto.offset.store`` (the default), they are librdkafka's positions
 that was returned. Reading them at a commit costs nothing per message. Without it, they are the offsets that
 the application passed to `store_offsets`; they are kept here, since librdkafka does not return them.
 
-Any thread may store and commit while another polls, so methods take a lock, for a few dict operations.
+Any thread may store and commit while another polls, so methods take a lock, for a few dict operations. A
+signal handler may do so inside of such an operation: the lock is reentrant, and dicts are copied before they
+are iterated over, which no handler interrupts.
 """
 
 import threading
@@ -22,7 +24,7 @@ class OffsetTracker:
     def __init__(self, *, by_hand: bool) -> None:
         """Track positions, or only what is stored `by_hand`."""
         self.by_hand = by_hand
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._assigned: set[TopicPartitionKey] = set()
         self._stored: dict[TopicPartitionKey, Offset] = {}
         self._committed: dict[TopicPartitionKey, Offset] = {}
@@ -72,7 +74,7 @@ class OffsetTracker:
     def start_offsets(self) -> dict[TopicPartitionKey, int]:
         """Start offsets of partitions of which nothing was consumed since; logical offsets are left out."""
         with self._lock:
-            return {key: offset for key, (offset, _) in self._starts.items() if offset >= 0}
+            return {key: offset for key, (offset, _) in self._starts.copy().items() if offset >= 0}
 
     def seek(self, key: TopicPartitionKey, offset: int, position: TopicPartition) -> None:
         """Record a seek to `offset`, and the `position` before it.
@@ -121,7 +123,7 @@ class OffsetTracker:
         """
         positions = [] if self.by_hand else position()
         with self._lock:
-            offsets = self._stored if self.by_hand else self._consumed(positions)
+            offsets = self._stored.copy() if self.by_hand else self._consumed(positions)
             return {
                 key: offset
                 for key, offset in offsets.items()

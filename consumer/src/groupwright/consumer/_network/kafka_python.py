@@ -6,6 +6,7 @@ changed.
 """
 
 import warnings
+from typing import Any
 
 with warnings.catch_warnings():
     # kafka-python calls these deprecated functions while it is imported. With ``python -W error``, this
@@ -54,6 +55,7 @@ with warnings.catch_warnings():
     )
     from kafka.protocol.parser import KafkaProtocol
     from kafka.protocol.sasl import SaslAuthenticateRequest
+    from kafka.protocol.schemas.fields.codecs.tagged_fields import TaggedFields, UnsignedVarInt32
 
 __all__ = [
     "AbstractTokenProvider",
@@ -89,3 +91,16 @@ __all__ = [
     "SyncGroupResponse",
     "kafka_errors",
 ]
+
+
+def _decode_empty(data: Any) -> None:
+    """Read the number of tagged fields, which must be 0.
+
+    kafka-python does so inside an `assert`: with ``python -O`` it would not read the byte, and no response
+    could be decoded.
+    """
+    if UnsignedVarInt32.decode(data) != 0:
+        raise ValueError("a response has tagged fields where none are allowed")
+
+
+TaggedFields.decode_empty = staticmethod(_decode_empty)
