@@ -1,9 +1,11 @@
 """Groups under load on a real broker: members as threads and processes, faults, and checks of guarantees."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 
 from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
+from groupwright.testing._groups import loaded_group
 from groupwright.testing.groups import (
     End,
     GuaranteeViolatedError,
@@ -44,6 +47,27 @@ class Amnesiac(confluent_kafka.Consumer):
         if message is not None and self.skipped < 5:
             self.skipped += 1
             return None
+        return message
+
+
+class Slow(confluent_kafka.Consumer):
+    """Returns ten messages a second at most."""
+
+    def poll(self, timeout: float = -1) -> confluent_kafka.Message | None:
+        threading.Event().wait(0.1)
+        return super().poll(timeout)
+
+
+class Committing(confluent_kafka.Consumer):
+    """Commits each message synchronously before the application gets it."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__({**config, "enable.auto.commit": False})
+
+    def poll(self, timeout: float = -1) -> confluent_kafka.Message | None:
+        message = super().poll(timeout)
+        if message is not None and message.error() is None:
+            self.commit(message=message, asynchronous=False)
         return message
 
 
@@ -136,6 +160,73 @@ def test_a_message_that_no_member_was_given_is_reported(
 
         with pytest.raises(GuaranteeViolatedError, match=rf"lost: {topic} \[0\], offsets 0-4"):
             group.finish()
+
+
+def test_messages_that_a_slow_member_has_not_reached_are_not_lost(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
+) -> None:
+    topic = new_kafka_topic(1)
+    with LoadedGroup(local_kafka, {topic: 1}, Slow, config=CONFIG, patience=3) as group:
+        group.start_member()
+        group.wait_until(lambda: group.ledger.produced_count > 200, "messages")
+        with pytest.raises(
+            LoadedGroupError, match=rf"messages are not consumed within 0\.1 s \({topic} \[0\], o"
+        ):
+            group.wait_until_consumed(timeout=0.1)
+
+        with pytest.raises(GuaranteeViolatedError) as caught:
+            group.finish()
+
+    expected = rf"not consumed within 3 s: \d+ messages at the end of {topic} \[0\]"
+    assert re.fullmatch(expected, str(caught.value))
+
+
+@pytest.mark.parametrize("processes", [False, True], ids=["thread", "process"])
+def test_synchronous_commits_are_seen(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, *, processes: bool
+) -> None:
+    topic = new_kafka_topic(2)
+    with LoadedGroup(
+        local_kafka, {topic: 2}, Committing, config=CONFIG, processes=processes, patience=20
+    ) as group:
+        group.start_member()
+        group.wait_until_settled()
+        group.wait_until_progress()
+        report = group.finish()
+    assert group.ledger.commits["member-1"] == report.consumed
+    assert group.ledger.committed() == group.ledger.ends()
+
+
+def test_a_group_whose_broker_does_not_respond_is_not_settled(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loaded_group, "_REQUEST_TIMEOUT", 0.3)
+    topic = new_kafka_topic(2)
+    with LoadedGroup(local_kafka, {topic: 2}, config=CONFIG, messages_per_second=0) as group:
+        group.start_members(2)
+        group.wait_until_settled()
+        local_kafka.pause()
+        try:
+            with pytest.raises(
+                LoadedGroupError, match=r"has not settled .* the coordinator does not respond"
+            ):
+                group.wait_until_settled(timeout=1)
+        finally:
+            local_kafka.resume()
+        group.wait_until_settled()
+
+
+def test_a_group_settles_after_its_broker_was_restarted() -> None:
+    """librdkafka's `describe_consumer_groups` aborted the process, or never ended."""
+    with LocalKafka() as kafka:
+        kafka.create_topic("orders", partitions=6)
+        with LoadedGroup(kafka, {"orders": 6}, config=CONFIG) as group:
+            group.start_members(3)
+            group.wait_until_settled()
+            kafka.kill()
+            kafka.start()
+            group.wait_until_settled()
+            group.wait_until_progress()
 
 
 def test_a_process_reports_details_and_its_end_is_detected(

@@ -111,6 +111,23 @@ def test_what_no_member_consumed_is_lost() -> None:
         report.raise_for_violations()
 
 
+def test_messages_at_the_end_of_a_partition_may_be_late_rather_than_lost() -> None:
+    story = Story((0, 0, 10), (1, 0, 3))
+    story.assign("a", 0, 1)
+    story.consume("a", 0, 2)
+    story.consume("a", 4, 7)
+
+    report = story.ledger.check(waited=8)
+
+    assert report.lost == (Span(T, 0, 2, 4),)
+    assert report.violations == [
+        "lost: t [0], offsets 2-3",
+        "not consumed within 8 s: 3 messages at the end of t [0]",
+        "not consumed within 8 s: 3 messages at the end of t [1]",
+    ]
+    assert story.ledger.unconsumed({(T, 0): 8}) == (Span(T, 0, 2, 4), Span(T, 0, 7, 8))
+
+
 def test_a_loss_is_not_made_up_for_by_a_duplicate() -> None:
     """Counting alone would not see it: ten produced, ten consumed."""
     story = Story((0, 0, 10))

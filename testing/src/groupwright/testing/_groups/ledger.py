@@ -19,7 +19,7 @@ from groupwright.testing._groups.events import (
     Revoked,
 )
 from groupwright.testing._groups.member_history import End, MemberHistory, Window
-from groupwright.testing._groups.offsets import OffsetMap
+from groupwright.testing._groups.offsets import OffsetMap, Span
 
 _FAILED = "failed"
 
@@ -111,11 +111,22 @@ class Ledger:
     def unconsumed_count(self) -> int:
         """The number of produced messages that no member has consumed yet."""
         with self._lock:
-            return sum(
-                stop - start
-                for partition, produced in self._produced_offsets.items()
-                for start, stop in produced.without(self._consumed_offsets[partition])
-            )
+            return sum(span.size for span in self.unconsumed())
+
+    def unconsumed(self, until: Mapping[Partition, int] | None = None) -> tuple[Span, ...]:
+        """Return the produced messages, by default all, that no member has consumed yet.
+
+        Args:
+            until: Only messages before these offsets.
+        """
+        with self._lock:
+            found = report.difference(self._produced_offsets, self._consumed_offsets)
+        if until is None:
+            return found
+        clipped = (
+            span._replace(stop=min(span.stop, until.get((span.topic, span.partition), 0))) for span in found
+        )
+        return tuple(span for span in clipped if span.size > 0)
 
     def consumed_by(self, member: str) -> int:
         """Return the number of messages that a member has consumed."""
@@ -180,12 +191,20 @@ class Ledger:
         with self._lock:
             return [event.error for event in self.histories[member] if isinstance(event, Failed)]
 
-    def check(self, duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST})) -> report.Report:
+    def check(
+        self,
+        duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST}),
+        *,
+        waited: float | None = None,
+    ) -> report.Report:
         """Check all recorded events against the guarantees of a consumer group.
 
         Args:
             duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
+            waited: Time in seconds that the members had for the last messages, if it was too short for them.
+                What they have not consumed at the end of a partition is then reported as unconsumed, not as
+                lost.
         """
         with self._lock:
             histories = {name: list(events) for name, events in self.histories.items()}
-            return report.check(histories, list(self.produced), duplicates_after)
+            return report.check(histories, list(self.produced), duplicates_after, waited=waited)

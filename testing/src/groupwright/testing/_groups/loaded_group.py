@@ -1,6 +1,5 @@
 """A consumer group under load on a real Kafka, with faults for its members and checks of its guarantees."""
 
-import contextlib
 import tempfile
 import threading
 import uuid
@@ -10,16 +9,17 @@ from types import TracebackType
 from typing import Any, Self
 
 import confluent_kafka
-from confluent_kafka import ConsumerGroupState, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from groupwright.testing._groups.described_group import described_group
 from groupwright.testing._groups.events import Killed, Partition, now
 from groupwright.testing._groups.ledger import Ledger
 from groupwright.testing._groups.load import Load
 from groupwright.testing._groups.member_history import End
 from groupwright.testing._groups.member_loop import ConsumerFactory, Hooks
 from groupwright.testing._groups.members import PATIENCE_SECONDS, Member, ProcessMember, ThreadMember
-from groupwright.testing._groups.report import Report
+from groupwright.testing._groups.report import Report, examples
 from groupwright.testing._kafka.kafka import Kafka
 from groupwright.testing.errors import LoadedGroupError
 
@@ -259,7 +259,8 @@ class LoadedGroup:
         """Wait until each partition has one owner, and all active members have the same generation.
 
         Suspended and paused members do not count. If a consumer reports no generations, the group must be
-        stable at the coordinator, and the members must own what the coordinator has assigned.
+        stable at the coordinator, and the members must own what the coordinator has assigned; all brokers of
+        the cluster must respond then. Until the timeout, errors and timeouts of requests are retried.
 
         Raises:
             LoadedGroupError: As `wait_until` does; the message names the partitions without a single owner.
@@ -295,13 +296,12 @@ class LoadedGroup:
         return "" if None not in generations.values() else self._disagreement(owned)
 
     def wait_until_consumed(self, timeout: float | None = None) -> None:
-        """Wait until all messages produced so far are consumed.
+        """Wait until all messages produced so far are consumed: returned by a member's `poll` or `consume`.
 
         Raises:
-            LoadedGroupError: As `wait_until` does.
+            LoadedGroupError: As `wait_until` does; the message names the partitions and offsets.
         """
-        ends = self.ledger.ends()
-        self.wait_until(lambda: self.ledger.is_consumed(ends), "every produced message is consumed", timeout)
+        self._wait_until_consumed(self.ledger.ends(), timeout)
 
     def wait_until_progress(self, timeout: float | None = None) -> None:
         """Wait until messages produced from now on are consumed and committed, in each partition.
@@ -316,7 +316,7 @@ class LoadedGroup:
 
         self.wait_until(lambda: reached(self.ledger.ends()), "each partition has new messages", timeout)
         ends = self.ledger.ends()
-        self.wait_until(lambda: self.ledger.is_consumed(ends), "the new messages are consumed", timeout)
+        self._wait_until_consumed(ends, timeout)
         self.wait_until(
             lambda: all(self.ledger.committed().get(each, 0) >= end for each, end in ends.items()),
             "the consumed messages are committed",
@@ -348,12 +348,11 @@ class LoadedGroup:
             GuaranteeViolatedError: A guarantee was violated.
         """
         self.stop_producing()
-        # Messages that are not consumed in time are reported as lost.
-        self._wait(lambda: not self.ledger.unconsumed_count, self._patience)
+        in_time = self._wait(lambda: not self.ledger.unconsumed_count, self._patience)
         self.leave(*self.members)
         if failures := self._failures():
             raise LoadedGroupError(failures.removeprefix("; "))
-        report = self.ledger.check(duplicates_after)
+        report = self.ledger.check(duplicates_after, waited=None if in_time else self._patience)
         report.raise_for_violations()
         return report
 
@@ -414,6 +413,15 @@ class LoadedGroup:
                 self._load.raise_for_error()
             self._pause.wait(_STEP_SECONDS)
 
+    def _wait_until_consumed(self, ends: Mapping[Partition, int], timeout: float | None) -> None:
+        timeout = self._patience if timeout is None else timeout
+        if not self._wait(lambda: self.ledger.is_consumed(ends), timeout):
+            spans = self.ledger.unconsumed(ends)
+            raise LoadedGroupError(
+                f"{sum(span.size for span in spans)} messages are not consumed within {timeout:g} s"
+                f"{examples(spans)}{self._failures()}"
+            )
+
     def _failures(self) -> str:
         """Return the errors of the members' polls, to be appended to a message; empty if there are none."""
         errors = {member.name: found for member in self._all_members if (found := self._errors(member))}
@@ -426,19 +434,14 @@ class LoadedGroup:
         """Return the group's state and assignment at the coordinator; empty if stable and as owned."""
         if self._admin is None:
             self._admin = AdminClient({**self._client_config, "log_level": 0})
-        with contextlib.suppress(KafkaException):
-            futures = self._admin.describe_consumer_groups([self.group_id], request_timeout=_REQUEST_TIMEOUT)
-            found = futures[self.group_id].result(_REQUEST_TIMEOUT)
-            assigned = {
-                member.client_id: {
-                    (each.topic, each.partition) for each in member.assignment.topic_partitions
-                }
-                for member in found.members
-            }
-            if found.state is ConsumerGroupState.STABLE and assigned == owned:
-                return ""
-            return f"the coordinator reports the state {found.state.name} and the assignment {assigned}"
-        return "the coordinator does not respond"
+        try:
+            state, assigned = described_group(self._admin, self.group_id, _REQUEST_TIMEOUT)
+        except (KafkaException, TimeoutError) as error:
+            self._admin = None  # it may never find a broker again that listed no brokers
+            return f"the coordinator does not respond: {error!r}"
+        if state == "Stable" and assigned == owned:
+            return ""
+        return f"the coordinator reports the state {state} and the assignment {assigned}"
 
 
 def _may_be_replaced(member: Member) -> bool:

@@ -1,5 +1,6 @@
 """Poll loop of one member, which records events; used in threads and in processes."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -109,6 +110,8 @@ class MemberLoop(RebalanceListener):
         made = make({**config, "on_commit": self._committed})
         self.consumer = made.consumer if isinstance(made, WithDetails) else made
         self.details = dict(made.details) if isinstance(made, WithDetails) else {}
+        with contextlib.suppress(AttributeError):  # a `confluent_kafka.Consumer` that is not of a subclass
+            self.consumer.commit = self._recorded_commit(self.consumer.commit)
         self._listens = hasattr(self.consumer, "add_listener")
         if self._listens:
             self.consumer.add_listener(self)
@@ -205,10 +208,24 @@ class MemberLoop(RebalanceListener):
         self.callbacks.append(("lost" if lost else "revoke", sorted(keys)))
         self.owned = self.owned.difference(keys)
 
+    def _recorded_commit(self, commit: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a `commit` that records synchronous commits, for which `on_commit` is not called."""
+
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            partitions = commit(*args, **kwargs)
+            if partitions is not None:  # it is None for asynchronous commits
+                self._record_commit(partitions)
+            return partitions
+
+        return recorded
+
+    def _record_commit(self, partitions: list[TopicPartition]) -> None:
+        offsets = {(p.topic, p.partition): p.offset for p in partitions if not p.error and p.offset >= 0}
+        self._record(events.Committed(now(), offsets))
+
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         if error is None:
-            offsets = {(p.topic, p.partition): p.offset for p in partitions if not p.error and p.offset >= 0}
-            self._record(events.Committed(now(), offsets))
+            self._record_commit(partitions)
         if self._on_commit is not None:
             self._on_commit(error, partitions)
 

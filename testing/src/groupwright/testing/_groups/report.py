@@ -48,9 +48,12 @@ class Report:
         conflicts: Partitions with two owners at a time, as text.
         strays: Messages that a member consumed without owning their partition, as text.
         lost: Messages that were produced and consumed by no member.
+        unconsumed: Messages at the end of a partition that were not consumed within `waited` seconds; not in
+            `lost`.
         foreign: Messages that were consumed and not produced by this group's producer; not a violation.
         explained: Messages consumed twice after an allowed change of owner.
         unexplained: Messages consumed twice otherwise.
+        waited: Time in seconds after the last message was produced, if consumption did not end in it.
     """
 
     produced: int
@@ -61,6 +64,8 @@ class Report:
     foreign: tuple[Span, ...]
     explained: tuple[Redelivery, ...]
     unexplained: tuple[Redelivery, ...]
+    unconsumed: tuple[Span, ...] = ()
+    waited: float = 0.0
 
     @property
     def violations(self) -> list[str]:
@@ -69,6 +74,11 @@ class Report:
             *(f"two owners: {each}" for each in self.conflicts),
             *(f"not owned: {each}" for each in self.strays),
             *(f"lost: {each}" for each in self.lost),
+            *(
+                f"not consumed within {self.waited:g} s: {each.size} messages at the end of "
+                f"{each.topic} [{each.partition}]"
+                for each in self.unconsumed
+            ),
             *(f"consumed twice: {each}" for each in self.unexplained),
         ]
 
@@ -96,6 +106,8 @@ def check(
     histories: Mapping[str, Sequence[Event]],
     produced: Iterable[Event],
     duplicates_after: Collection[End] = frozenset({End.KILLED, End.LOST}),
+    *,
+    waited: float | None = None,
 ) -> Report:
     """Check histories against the guarantees of a consumer group.
 
@@ -103,6 +115,8 @@ def check(
         histories: The events of each member, by its name.
         produced: The events of the producer.
         duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
+        waited: Time in seconds that the members had for the last messages, if it was too short for them. What
+            they have not consumed at the end of a partition is then reported as unconsumed, not as lost.
     """
     members = {name: MemberHistory(name, events) for name, events in histories.items()}
     produced_offsets = _offset_maps(
@@ -117,16 +131,24 @@ def check(
     strays = [(member.name, time, span) for member in members.values() for time, span in member.strays]
     consumed_offsets = _offset_maps([*(span for _, span, _ in deliveries), *(span for _, _, span in strays)])
     explained, unexplained = _redeliveries(deliveries, members, duplicates_after)
+    missing = difference(produced_offsets, consumed_offsets)
+    tails = () if waited is None else tuple(span for span in missing if _is_tail(span, produced_offsets))
     return Report(
         produced=sum(each.size for each in produced_offsets.values()),
         consumed=sum(span.size for _, span, _ in deliveries) + sum(span.size for _, _, span in strays),
         conflicts=tuple(conflict for each in windows.values() for conflict in _conflicts(each, members)),
         strays=tuple(f"{name} consumed {span}, at {time:.3f}" for name, time, span in strays),
-        lost=_difference(produced_offsets, consumed_offsets),
-        foreign=_difference(consumed_offsets, produced_offsets),
+        lost=tuple(span for span in missing if span not in tails),
+        foreign=difference(consumed_offsets, produced_offsets),
         explained=tuple(explained),
         unexplained=tuple(unexplained),
+        unconsumed=tails,
+        waited=waited or 0.0,
     )
+
+
+def _is_tail(span: Span, produced: Mapping[Partition, OffsetMap[None]]) -> bool:
+    return span.stop == produced[span.topic, span.partition].end
 
 
 def _conflicts(windows: Sequence[Window], members: Mapping[str, MemberHistory]) -> Iterator[str]:
@@ -188,7 +210,7 @@ def _offset_maps(spans: Iterable[Span]) -> dict[Partition, OffsetMap[None]]:
     return dict(found)
 
 
-def _difference(
+def difference(
     held: Mapping[Partition, OffsetMap[None]], other: Mapping[Partition, OffsetMap[None]]
 ) -> tuple[Span, ...]:
     """Return the offsets in `held` that are not in `other`."""
