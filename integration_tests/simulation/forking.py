@@ -120,4 +120,4 @@ def _use(consumer: Any, seed: float, wrongs: list[str]) -> None:
         if name == "close":
             words = "Consumer closed"
     consumer.wakeup()
-    consumer._finalizer()  # as at the end of the child's interpreter
+    consumer._collection_hook.__del__()  # as at the end of the child's interpreter

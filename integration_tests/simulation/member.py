@@ -24,7 +24,7 @@ class RealMember(Application):
         self.ended = True
         self.process.kill()
         if self.consumer is not None:
-            self.consumer._finalizer.detach()
+            self.consumer._collection_hook.detach()
 
     def close(self) -> None:
         """Have the application close its consumer."""
