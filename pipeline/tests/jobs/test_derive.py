@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import schemas
-from groupwright.pipeline._jobs.derive import dates_that_follow, derive
+from groupwright.pipeline._jobs.derive import dates_that_follow, derive, with_consumer_members
 from groupwright.pipeline._tables import Batch, Tables, open_tables
 from groupwright.pipeline.schemas import Table
 
@@ -247,28 +247,88 @@ def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_
         assert [row.committed_offset for row in behind] == [570, 800]
 
 
+def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """`small` could have begun with this generation, and `new` did."""
+    groups = {"old": (41, ["a"]), "small": (3, ["a", "b", "c"])}
+    records: dict[Table, list[dict[str, Any]]] = {schemas.GROUP_GENERATIONS: [], schemas.GROUP_MEMBERS: []}
+    for day, more in ((0, 0), (8, 1)):
+        time = START + timedelta(days=day)
+        for group_id, (number, members) in (groups | ({"new": (0, [])} if more else {})).items():
+            key = {"group_id": group_id, "generation": number + more, "log_partition": 1, "log_offset": day}
+            key |= {"log_time": time, "date": time.date()}
+            types = {"group_type": "classic", "protocol_type": "consumer", "protocol": "range"}
+            records[schemas.GROUP_GENERATIONS].append({**key, **types, "tombstone": False})
+            records[schemas.GROUP_MEMBERS] += [
+                {**key, "member_id": id_, "client_id": id_, "subscribed": ["orders"], "assigned": []}
+                for id_ in (*members, *["d"] * more)
+            ]
+    tables = open_tables(spark, str(tmp_path))
+    days = [START.date() + timedelta(days=day) for day in (0, 8)]
+    add(spark, tables, records, days)
+    derive(tables, days[1:], lookback_days=7)
+    columns = ("group_id", "trigger", "members_before", "joined", "left", "moved", "min_moves")
+    assert sorted(map(tuple, tables.read(schemas.REBALANCES).select(*columns).collect())) == [
+        ("new", "first", 0, ["d"], [], 0, 0),
+        ("old", "unknown", None, None, None, None, None),
+        ("small", "unknown", None, None, None, None, None),
+    ]
+
+
 @pytest.mark.parametrize("sampled", [(0, 3), (3,)])
 def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
     spark: SparkSession, tmp_path: Path, sampled: Sequence[int]
 ) -> None:
     """The second time, no sample was ever taken before."""
     place = {"topic": "orders", "partition": 0}
-    commits = [
+    commits: list[dict[str, Any]] = [
         {**place, "group_id": group_id, "committed_offset": offset, "tombstone": False}
         | {"log_partition": 1, "log_offset": number, "log_time": START + timedelta(days=day)}
         for number, (group_id, offset, day) in enumerate(
             (("stuck", 100, 0), ("late", 90, 0), ("late", 95, 1))
         )
     ]
-    ends = [
+    ends: list[dict[str, Any]] = [
         {**place, "end_offset": 150, "time": START + timedelta(days=day, hours=1)} for day in sampled
     ]  # fmt: skip
     tables = open_tables(spark, str(tmp_path))
-    for row in (*commits, *ends):
-        row["date"] = row.get("log_time", row.get("time")).date()  # type: ignore[union-attr]
+    for row in commits:
+        row["date"] = row["log_time"].date()
+    for row in ends:
+        row["date"] = row["time"].date()
     days = [START.date() + timedelta(days=number) for number in range(4)]
     add(spark, tables, {schemas.OFFSET_COMMITS: commits, schemas.END_OFFSETS: ends}, days)
     for day in days:
         derive(tables, [day], lookback_days=7)
     found = tables.read(schemas.LAG, since=days[-1]).orderBy("group_id").collect()
     assert [(row.group_id, row.committed_offset) for row in found] == [("late", 95), ("stuck", 100)]
+
+
+def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Both groups of the name have an epoch 1."""
+    records: dict[Table, list[dict[str, Any]]] = {
+        schemas.CONSUMER_GROUP_RECORDS: [],
+        schemas.GROUP_GENERATIONS: [],
+    }
+    for start, member in ((10, "first"), (20, "second")):
+        values: list[tuple[str, dict[str, Any], bool]] = [
+            ("consumer_member", {"member_id": member, "client_id": member, "topics": ["orders"]}, False),
+            ("consumer_group", {"epoch": 1}, False),
+            ("current_member", {"member_id": member, "epoch": 1, "state": "stable", "assigned": []}, False),
+            ("consumer_member", {"member_id": member}, True),
+            ("consumer_group", {"epoch": None}, True),
+        ]
+        for number, (kind, value, tombstone) in enumerate(values):
+            key = {"group_id": "billing", "log_partition": 1, "log_offset": start + number}
+            key |= {"log_time": START, "date": START.date(), "tombstone": tombstone}
+            records[schemas.CONSUMER_GROUP_RECORDS].append({**key, "record_kind": kind, kind: value})
+            if kind == "consumer_group":
+                of_group = {"group_type": "consumer", "generation": value["epoch"]}
+                records[schemas.GROUP_GENERATIONS].append({**key, **of_group})
+    tables = open_tables(spark, str(tmp_path))
+    add(spark, tables, records, DATES)
+    found = with_consumer_members(tables).select("generation", "member_id", "log_offset").collect()
+    assert sorted(map(tuple, found)) == [(1, "first", 11), (1, "second", 21)]

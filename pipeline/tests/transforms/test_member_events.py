@@ -30,6 +30,14 @@ def test_events_belong_to_the_generation_of_their_number_within_an_hour() -> Non
     assert events.of(generation(9000, 3)) == []
 
 
+def test_a_deletion_between_ends_the_match() -> None:
+    """The group is deleted at 1200 s, and created again at 1800 s: both have a generation 1."""
+    rows = [event(1, 1), event(1801, 1)]
+    events = _MemberEvents(rows, [START + timedelta(seconds=1200)])
+    assert events.of(generation(0, 1)) == [rows[0]["event"]]
+    assert events.of(generation(1800, 1)) == [rows[1]["event"]]
+
+
 def test_no_clock_makes_a_duration_negative() -> None:
     """The generation is written at 10 s by the broker's clock; members' clocks differ from it."""
 

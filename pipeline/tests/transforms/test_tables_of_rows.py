@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -247,6 +248,42 @@ def test_lag_is_what_was_not_committed_when_the_log_was_sampled(spark: SparkSess
     assert (ten.lag_messages, ten.committed_offset, ten.end_offset) == (30, 70, 100)
     assert ten.lag_seconds == 2.9  # the message at 70 came as the end went from 70 to 71
     assert (twenty.lag_messages, twenty.lag_seconds) == (100, 9.9)
+
+
+@pytest.mark.parametrize("has_tombstone", [True, False])
+def test_a_topic_that_is_created_again_has_neither_the_lag_nor_the_commits_of_the_former_one(
+    spark: SparkSession, *, has_tombstone: bool
+) -> None:
+    place = {"group_id": "billing", "topic": "orders", "partition": 0}
+    recorded = [(5, 1, "old"), (1000, 2, "old"), (None, 3, None), (4, 5, "new"), (8, 6, "new")]
+    commits = [
+        {**place, "committed_offset": offset, "tombstone": offset is None, "topic_id": id_}
+        | {"log_offset": number, "log_time": at(seconds)}
+        for number, (offset, seconds, id_) in enumerate(recorded)
+        if offset is not None or has_tombstone
+    ]
+    sampled = [
+        (5, 1, "old"),
+        (900, 1.5, "old"),
+        (1000, 2, "old"),
+        (0, 4, "new"),
+        (10, 5.5, "new"),
+        (12, 6.5, "new"),
+    ]
+    ends = [
+        {"topic": "orders", "partition": 0, "end_offset": end, "time": at(seconds), "topic_id": id_}
+        for end, seconds, id_ in sampled
+    ]
+    rows = rows_of(spark, schemas.OFFSET_COMMITS, *commits)
+    assert rebalances.rewinds(rows).collect() == []
+    found = lag.lag(rows, rows_of(spark, schemas.END_OFFSETS, *ends)).orderBy("time").collect()
+    assert [(row.lag_messages, round(row.lag_seconds, 3)) for row in found] == [
+        (0, 0.0),
+        (895, 0.499),
+        (0, 0.0),
+        (6, 0.75),
+        (4, 1.15),
+    ]
 
 
 def test_a_group_that_is_not_behind_has_no_lag_and_one_from_before_the_samples_no_seconds(

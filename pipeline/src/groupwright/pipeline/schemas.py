@@ -236,10 +236,15 @@ REBALANCES = _derived(
         "Seconds from `started` to the last member event; null if unknown.",
     ),
     column("trigger", STRING, "The reason: " + ", ".join(f"`{trigger}`" for trigger in TRIGGERS) + "."),
-    column("members_before", INT, "Members in the previous generation."),
+    column(
+        "members_before",
+        INT,
+        "Members in the previous generation; null, as the moves and who joined or left, if the previous "
+        "generation is older than `lookback_days` or the tables.",
+    ),
     column("members_after", INT, "Members in this one."),
-    column("joined", STRINGS, "Member ids that are only in the new generation."),
-    column("left", STRINGS, "Member ids that are only in the previous generation."),
+    column("joined", STRINGS, "Member ids that are only in the new generation; null if unknown."),
+    column("left", STRINGS, "Member ids that are only in the previous generation; null if unknown."),
     column("partitions", INT, "Assigned partitions."),
     column(
         "moved",

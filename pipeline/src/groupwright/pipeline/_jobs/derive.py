@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import schemas
-from groupwright.pipeline._jobs.positions import recreations, with_ascending_offsets
+from groupwright.pipeline._jobs.positions import as_in_log, recreations, with_ascending_offsets
 from groupwright.pipeline._tables import Tables
 from groupwright.pipeline._transforms import churn, group_epochs, group_states, lag, rebalances
 from groupwright.pipeline.schemas import Table
 
 _DAY = timedelta(days=1)
-_LOG_POSITION = ("log_partition", "log_offset", "log_time")
+_EPOCH = ("group_id", "generation", "log_partition", "log_offset", "log_time")
 
 _log = logging.getLogger("groupwright.pipeline")
 
@@ -95,16 +95,13 @@ def with_consumer_members(
     recreated = recreations(tables, None)
     records = with_ascending_offsets(tables.read(schemas.CONSUMER_GROUP_RECORDS, until=until), recreated)
     names = rebalances.names_by_group(records, _names(tables, records, since))
-    consumer = rebalances.consumer_members(records, names).drop(*_LOG_POSITION, "date")
-    epochs = (
-        tables.read(schemas.GROUP_GENERATIONS, since=since, until=until)
-        .where("group_type = 'consumer'")
-        .groupBy("group_id", "generation")
-        .agg(F.max_by(F.struct(*_LOG_POSITION, "date"), "log_time").alias("epoch"))
-        .select("group_id", "generation", "epoch.*")
+    consumer = rebalances.consumer_members(records, names).withColumn(
+        "log_offset", as_in_log(F.col("log_offset"))
     )
+    # Records of KIP-848 groups are kept for longer than the generations.
+    epochs = tables.read(schemas.GROUP_GENERATIONS, since=since, until=until).where("group_type = 'consumer'")
     classic = tables.read(schemas.GROUP_MEMBERS, since=since, until=until)
-    return classic.unionByName(consumer.join(epochs, ["group_id", "generation"]))
+    return classic.unionByName(consumer.join(epochs, [*_EPOCH], "left_semi"))
 
 
 def _derive_rebalances(
@@ -138,7 +135,10 @@ def _derive_rebalances(
         changed_states,
     )
     names = rebalances.names_by_group(records, _names(tables, records, since), changed_states)
-    _replace(tables, schemas.REBALANCES, rebalances.rebalances(histories, names), first, last)
+    # A healthy group can have its last generation before `since`.
+    begins = tables.read(schemas.GROUP_GENERATIONS, until=since).isEmpty()
+    rows = rebalances.rebalances(histories, names, begins=begins)
+    _replace(tables, schemas.REBALANCES, rows, first, last)
     return names
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -149,6 +149,11 @@ def with_ascending_offsets(rows: DataFrame, recreated: Collection[int]) -> DataF
             "log_offset", F.col("log_offset") + F.when(is_later, _ABOVE_OFFSETS).otherwise(0)
         )
     return rows
+
+
+def as_in_log(log_offset: Column) -> Column:
+    """Return the offset in the log for one of `with_ascending_offsets`."""
+    return log_offset % _ABOVE_OFFSETS
 
 
 def derived_offsets(tables: Tables, events_topic: str) -> Offsets:

@@ -67,8 +67,8 @@ class Change:
     before: Generation | None
     after: Generation
     trigger: str
-    joined: tuple[str, ...]
-    left: tuple[str, ...]
+    joined: tuple[str, ...] | None
+    left: tuple[str, ...] | None
     partitions: int
     moved: int | None
     min_moves: int | None
@@ -77,39 +77,50 @@ class Change:
     error: str | None = None
 
 
-def changes(generations: Iterable[Generation]) -> Iterator[Change]:
+def changes(generations: Iterable[Generation], *, begins: bool = True) -> Iterator[Change]:
     """Yield the changes made by each generation of one group.
 
     Args:
         generations: Generations in log order. If the log has gaps, a change spans the gap.
+        begins: Whether no earlier generation of the group is known to exist, so that the first one may be
+            the group's first. Generation 1 always is.
     """
     before: Generation | None = None
     partition_counts: dict[str, int] = {}
     for after in generations:
-        yield change(before, after, partition_counts)
+        yield change(before, after, partition_counts, begins=begins)
         update_partition_counts(partition_counts, after)
         before = after
 
 
-def change(before: Generation | None, after: Generation, partition_counts: Mapping[str, int]) -> Change:
+def change(
+    before: Generation | None,
+    after: Generation,
+    partition_counts: Mapping[str, int],
+    *,
+    begins: bool = True,
+) -> Change:
     """Return the changes from one generation of a group to the next.
 
     Args:
-        before: The previous generation.
+        before: The previous generation; None if it is not recorded or there is none.
         after: The next one.
         partition_counts: Known partition counts of the topics; a topic may have more partitions.
+        begins: As for `changes`.
     """
     joined, left = difference(after, before), difference(before, after)
     moved, fewest, error = _moves(before, after, partition_counts)
+    trigger = after.trigger or _trigger(before, after, partition_counts, joined, left, begins=begins)
+    is_unknown = before is None and trigger == "unknown"
     return Change(
         before=before,
         after=after,
-        trigger=after.trigger or _trigger(before, after, partition_counts, joined, left),
-        joined=joined,
-        left=left,
+        trigger=trigger,
+        joined=None if is_unknown else joined,
+        left=None if is_unknown else left,
         partitions=sum(member.size for member in after.members.values()),
-        moved=moved,
-        min_moves=fewest,
+        moved=None if is_unknown else moved,
+        min_moves=None if is_unknown else fewest,
         imbalance_before=None if before is None else imbalance(before),
         imbalance_after=imbalance(after),
         error=error,
@@ -135,6 +146,8 @@ def _trigger(
     partition_counts: Mapping[str, int],
     joined: tuple[str, ...],
     left: tuple[str, ...],
+    *,
+    begins: bool,
 ) -> str:
     """Derive the reason for a rebalance from two generations.
 
@@ -142,7 +155,8 @@ def _trigger(
     generation need not be number 1: each member that joins before the first assignment may start another one.
     """
     if before is None:
-        return "first" if after.number <= max(1, len(after.members)) else "unknown"
+        highest = len(after.members) if begins else 1
+        return "first" if after.number <= max(1, highest) else "unknown"
     if left:
         return "leave"
     if joined:

@@ -15,6 +15,8 @@ from groupwright.pipeline._transforms.base import select_columns
 
 _PARTITION = ("topic", "partition")
 _GROUP_PARTITION = ("group_id", *_PARTITION)
+_TOPIC_PARTITION = (*_PARTITION, "topic_id")
+"""A partition of one topic: a topic that is created again has another id, and its offsets begin at 0."""
 _FAR_FUTURE = 1 << 60
 """A time in microseconds since 1970 that is later than any other."""
 
@@ -50,26 +52,34 @@ def last_commits(lag_rows: DataFrame, commits: DataFrame) -> DataFrame:
     # Offsets are not negative: any commit is later than the rows of `lag`.
     before_commits = _micros("time") - F.lit(_FAR_FUTURE)
     known = lag_rows.select(
-        *_GROUP_PARTITION, "time", "committed_offset", before_commits.alias("order")
+        *_GROUP_PARTITION,
+        "time",
+        "committed_offset",
+        before_commits.alias("order"),
     ).union(commits.select(*_GROUP_PARTITION, "log_time", _offset_or_tombstone(), "log_offset"))
     # `max_by` of plain numbers is aggregated without sorting the rows.
     last = known.groupBy(*_GROUP_PARTITION).agg(
-        F.max_by("committed_offset", "order").alias("committed_offset"), F.max("time").alias("log_time")
+        F.max_by("committed_offset", "order").alias("committed_offset"),
+        F.max("time").alias("log_time"),
     )
     return last.where("committed_offset >= 0").withColumns(
-        {"log_offset": F.lit(-1), "tombstone": F.lit(False)}  # noqa: FBT003 - a value of the table
+        {
+            "log_offset": F.lit(-1),
+            "tombstone": F.lit(False),  # noqa: FBT003 - a value of the table
+            "topic_id": F.lit(None).cast("string"),
+        }
     )
 
 
 def _commits_at_samples(commits: DataFrame, samples: DataFrame) -> DataFrame:
     """Return each sample with each group's last commit before it."""
     groups = commits.select(*_GROUP_PARTITION).distinct()
-    sampled = samples.select(*_PARTITION, "time", "end_offset").join(groups, [*_PARTITION])
+    sampled = samples.select(*_TOPIC_PARTITION, "time", "end_offset").join(groups, [*_PARTITION])
     events = commits.select(
         *_GROUP_PARTITION,
         F.col("log_time").alias("time"),
         F.lit(None).cast("bigint").alias("end_offset"),
-        F.struct("log_offset", _offset_or_tombstone()).alias("commit"),
+        F.struct("log_offset", _offset_or_tombstone(), "topic_id").alias("commit"),
     ).unionByName(sampled, allowMissingColumns=True)
     # At equal times commits come before samples, whose `commit` is null.
     until_now = (
@@ -80,9 +90,10 @@ def _commits_at_samples(commits: DataFrame, samples: DataFrame) -> DataFrame:
     # The last commit in the log, which need not be the one with the latest time: brokers' clocks differ.
     last = F.max("commit").over(until_now)
     return (
-        events.withColumn("committed_offset", last.committed_offset)
-        .where("end_offset is not null and committed_offset >= 0")
-        .select(*_GROUP_PARTITION, "time", "end_offset", "committed_offset")
+        events.withColumn("last", last)
+        .where("end_offset is not null and last.committed_offset >= 0")
+        .where("last.topic_id is null or topic_id is null or last.topic_id = topic_id")
+        .select(*_GROUP_PARTITION, "topic_id", "time", "end_offset", "last.committed_offset")
     )
 
 
@@ -96,12 +107,12 @@ def _with_arrivals(sampled: DataFrame, end_offsets: DataFrame) -> DataFrame:
         end_offsets: `end_offsets`.
     """
     samples = end_offsets.select(
-        *_PARTITION, F.col("end_offset").alias("at"), _micros("time").alias("sampled")
+        *_TOPIC_PARTITION, F.col("end_offset").alias("at"), _micros("time").alias("sampled")
     )
     # The next sample of each one is found here: a window that ends at its last row takes quadratic time.
-    by_end = Window.partitionBy(*_PARTITION).orderBy("at", "sampled")
+    by_end = Window.partitionBy(*_TOPIC_PARTITION).orderBy("at", "sampled")
     ends = samples.select(
-        *_PARTITION,
+        *_TOPIC_PARTITION,
         "at",
         "sampled",
         F.struct(
@@ -114,7 +125,7 @@ def _with_arrivals(sampled: DataFrame, end_offsets: DataFrame) -> DataFrame:
     offsets = sampled.withColumn("at", F.col("committed_offset")).unionByName(ends, allowMissingColumns=True)
     # An offset sorts after all samples that end at it: its message had not arrived by then.
     below = (
-        Window.partitionBy(*_PARTITION)
+        Window.partitionBy(*_TOPIC_PARTITION)
         .orderBy("at", F.col("sampled").asc_nulls_last())
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from groupwright.pipeline import schemas
-from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup, consumer_generations
+from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup
 from groupwright.pipeline._transforms.generations import Change, Generation, GroupMember, change, changes
 
 Row = Mapping[str, Any]
@@ -144,18 +145,21 @@ def names_by_group(records: DataFrame, names: DataFrame, states: DataFrame | Non
     return assigned.distinct().join(names, "topic_id").select("group_id", "topic_id", "topic")
 
 
-def rebalances(histories: DataFrame, names: DataFrame) -> DataFrame:
+def rebalances(histories: DataFrame, names: DataFrame, *, begins: bool = True) -> DataFrame:
     """Return the rows of `rebalances`.
 
     Args:
         histories: The result of `histories`.
         names: The result of `names_by_group`; a topic's id replaces a missing name.
+        begins: Whether the first generation of a classic group in `histories` may be the group's first.
     """
-    return _by_group(histories, names, _rebalances, schemas.REBALANCES)
+    return _by_group(histories, names, partial(_rebalances, begins=begins), schemas.REBALANCES)
 
 
 def consumer_members(records: DataFrame, names: DataFrame) -> DataFrame:
     """Return KIP-848 members with the columns of `group_members`: one row per member and stable epoch.
+
+    The log position is that of the epoch's record: a group that is deleted and created again repeats epochs.
 
     Args:
         records: `consumer_group_records`.
@@ -188,19 +192,21 @@ def _by_group(
 
 
 def rewinds(commits: DataFrame) -> DataFrame:
-    """Return the rewinds: commits below the previous one, as `group_id`, `time`, `log_offset`, `messages`."""
-    last = F.lag("committed_offset").over(
-        Window.partitionBy("group_id", "topic", "partition").orderBy("log_offset")
+    """Return the rewinds: commits below the previous one, as `group_id`, `time`, `log_offset`, `messages`.
+
+    A topic that is created again begins at offset 0, which is no rewind.
+    """
+    in_partition = Window.partitionBy("group_id", "topic", "partition").orderBy("log_offset")
+    # A tombstone has no offset, so a commit after it is no rewind. Most clients commit without a topic id.
+    is_other_topic = F.coalesce(
+        F.lag("topic_id").over(in_partition) != F.col("topic_id"),
+        F.lit(False),  # noqa: FBT003 - a value of the query
     )
-    messages = F.col("last") - F.col("committed_offset")
-    return (
-        commits.where("committed_offset is not null")
-        .select(
-            "group_id", F.col("log_time").alias("time"), "log_offset", "committed_offset", last.alias("last")
-        )
-        .where(messages > 0)
-        .select("group_id", "time", "log_offset", messages.alias("messages"))
-    )
+    last = F.when(~is_other_topic, F.lag("committed_offset").over(in_partition))
+    messages = last - F.col("committed_offset")
+    return commits.select(
+        "group_id", F.col("log_time").alias("time"), "log_offset", messages.alias("messages")
+    ).where("messages > 0")
 
 
 def _with_members(generations: DataFrame, members: DataFrame) -> DataFrame:
@@ -234,14 +240,14 @@ _RECORD_KINDS = [
 ]
 
 
-def _rebalances(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def _rebalances(table: pa.Table, names: Mapping[str, str], *, begins: bool) -> pa.Table:
     """Process one group's history."""
     group_id = table.column("group_id")[0].as_py()
     by_kind = _by_kind(table)
-    events = _MemberEvents(by_kind["event"])
+    events = _MemberEvents(by_kind["event"], _deletions(by_kind))
     rows: list[tuple[int, dict[str, Any]]] = []
-    for incarnation in _split_at_deletions(by_kind["generation"]):
-        of_incarnation = changes(generation for _, generation in incarnation)
+    for number, incarnation in enumerate(_split_at_deletions(by_kind["generation"])):
+        of_incarnation = changes((generation for _, generation in incarnation), begins=begins or number > 0)
         rows += [
             (log_offset, _row(group_id, "classic", each, events))
             for (log_offset, _), each in zip(incarnation, of_incarnation, strict=True)
@@ -273,6 +279,17 @@ def _by_kind(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
     # States are those at the end of a date, so the records of a date come after those of the date before.
     by_kind["record"].sort(key=lambda row: _time(row).date())
     return by_kind
+
+
+def _deletions(by_kind: Mapping[str, Sequence[Row]]) -> list[datetime]:
+    """Return the times at which the group was deleted, ascending."""
+    of_classic = [row["time"] for row in by_kind["generation"] if row["generation"]["tombstone"]]
+    of_consumer = [
+        row["time"]
+        for row in by_kind["record"]
+        if row["record"]["record_kind"] == "consumer_group" and row["record"]["tombstone"]
+    ]
+    return sorted(of_classic + of_consumer)
 
 
 def _split_at_deletions(rows: Sequence[Row]) -> list[list[tuple[int, Generation]]]:
@@ -325,10 +342,10 @@ def _row(group_id: str, group_type: str, change: Change, events: "_MemberEvents"
         "completed": after.completed,
         "duration_seconds": started and (ended - started).total_seconds(),
         "trigger": "expiry" if events.show_expiry(change) else change.trigger,
-        "members_before": len(before.members) if before else 0,
+        "members_before": len(before.members) if before else None if change.joined is None else 0,
         "members_after": len(after.members),
-        "joined": list(change.joined),
-        "left": list(change.left),
+        "joined": None if change.joined is None else list(change.joined),
+        "left": None if change.left is None else list(change.left),
         "partitions": change.partitions,
         "moved": change.moved,
         "min_moves": change.min_moves,
@@ -356,8 +373,14 @@ def _span(after: Generation, member_events: Sequence[Row]) -> tuple[datetime | N
 class _MemberEvents:
     """A group's member events, indexed so that the events of a generation are found without a scan."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        """Index the rows, which are in order of time."""
+    def __init__(self, rows: Iterable[Row], deletions: Sequence[datetime] = ()) -> None:
+        """Index the rows, which are in order of time.
+
+        Args:
+            rows: The events.
+            deletions: The times at which the group was deleted, ascending.
+        """
+        self._deletions = deletions
         self._by_generation: dict[int, list[Row]] = defaultdict(list)
         self._losses: dict[str | None, list[datetime]] = defaultdict(list)
         for row in rows:
@@ -368,10 +391,16 @@ class _MemberEvents:
                 self._losses[event["client_id"]].append(row["time"])
 
     def of(self, generation: Generation) -> list[Row]:
-        """Return the events of a generation that are near it in time."""
-        rows = self._by_generation.get(generation.number, [])
-        first = bisect_right(rows, generation.completed - _MAX_EVENT_DISTANCE, key=_time)
-        end = bisect_left(rows, generation.completed + _MAX_EVENT_DISTANCE, key=_time)
+        """Return the events of a generation that are near it in time, without a deletion between."""
+        rows, completed = self._by_generation.get(generation.number, []), generation.completed
+        since, until = completed - _MAX_EVENT_DISTANCE, completed + _MAX_EVENT_DISTANCE
+        deletion = bisect_right(self._deletions, completed)
+        if deletion:
+            since = max(since, self._deletions[deletion - 1])
+        if deletion < len(self._deletions):
+            until = min(until, self._deletions[deletion])
+        first = bisect_right(rows, since, key=_time)
+        end = bisect_left(rows, until, key=_time)
         return [row["event"] for row in rows[first:end]]
 
     def show_expiry(self, change: Change) -> bool:
@@ -413,11 +442,23 @@ def _add_rewinds(rows: Sequence[tuple[int, dict[str, Any]]], found: Sequence[Row
 
 
 def _consumer_members(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    group_id = table.column("group_id")[0].as_py()
-    records = table.sort_by("log_offset").to_pylist()
-    rows = [
+    group, epochs = ConsumerGroup(names=dict(names)), dict[int, Row]()
+    rows: list[dict[str, Any]] = []
+    for record in table.sort_by("log_offset").to_pylist():
+        epoch = (record["consumer_group"] or {}).get("epoch")
+        if record["record_kind"] == "consumer_group" and epoch is not None:
+            epochs[epoch] = record
+        rows += [
+            row for each in group.generations([record]) for row in _member_rows(each, epochs[each.number])
+        ]
+    return pa.Table.from_pylist(rows, schema=to_arrow_schema(schemas.GROUP_MEMBERS.schema))
+
+
+def _member_rows(generation: Generation, epoch: Row) -> list[dict[str, Any]]:
+    """Return the rows of `group_members` of a stable epoch, with the position of its record."""
+    return [
         {
-            "group_id": group_id,
+            "group_id": epoch["group_id"],
             "generation": generation.number,
             "member_id": member.id,
             "client_id": member.client_id,
@@ -425,10 +466,7 @@ def _consumer_members(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
             "assigned": [
                 {"topic": topic, "partitions": list(numbers)} for topic, numbers in member.assigned.items()
             ],
-            "log_time": generation.completed,
-            "date": generation.completed.date(),
+            **{name: epoch[name] for name in ("log_partition", "log_offset", "log_time", "date")},
         }
-        for generation in consumer_generations(records, names)
         for member in generation.members.values()
     ]
-    return pa.Table.from_pylist(rows, schema=to_arrow_schema(schemas.GROUP_MEMBERS.schema))
