@@ -2,11 +2,13 @@
 
 import contextlib
 import gc
+import math
 import socket
 import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -186,6 +188,27 @@ def test_a_delay_does_not_hold_up_what_follows(link: Link, connect: Callable[[],
     assert time.monotonic() - start < 100 * 0.2
 
 
+@pytest.mark.parametrize(
+    "slow_down",
+    [lambda link: link.delay(PATIENCE), lambda link: link.throttle(1 / PATIENCE)],
+    ids=["delay", "throttle"],
+)
+def test_a_restored_link_holds_nothing_back(
+    link: Link, connect: Callable[[], socket.socket], slow_down: Callable[[Link], None]
+) -> None:
+    connection = connect()
+    slow_down(link)
+    connection.sendall(b"late")
+    assert hears_nothing(connection)
+    start = time.monotonic()
+
+    link.restore()
+
+    assert received(connection, 4) == b"late"
+    assert echoed(connection, b"again") == b"again"
+    assert time.monotonic() - start < PATIENCE / 4
+
+
 def test_a_throttled_link_lets_so_many_bytes_pass_a_second(
     link: Link, connect: Callable[[], socket.socket]
 ) -> None:
@@ -201,6 +224,17 @@ def test_a_throttled_link_lets_so_many_bytes_pass_a_second(
 def test_a_rate_of_nothing_is_refused_with_what_to_do(link: Link) -> None:
     with pytest.raises(ValueError, match=r"more than 0, not 0; silence\(\) stops all"):
         link.throttle(0)
+
+
+@pytest.mark.parametrize("time", [-1, math.nan, math.inf, "1", None])
+def test_an_impossible_delay_is_refused(link: Link, time: Any) -> None:
+    with pytest.raises(ValueError, match="seconds must be a number of 0 or more, not "):
+        link.delay(time)
+    with pytest.raises(ValueError, match="jitter must be a number of 0 or more, not "):
+        link.delay(0.1, jitter=time)
+    with pytest.raises(ValueError, match="bytes_per_second must be more than 0, not "):
+        link.throttle(time)
+    assert not link.faults.delays
 
 
 def test_a_client_of_a_server_that_is_not_there_is_reset() -> None:

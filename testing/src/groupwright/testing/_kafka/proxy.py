@@ -6,6 +6,7 @@ which pip cannot install, and its faults are set over HTTP.
 
 import asyncio
 import contextlib
+import math
 import random
 import threading
 from collections.abc import Callable, Coroutine
@@ -39,6 +40,11 @@ class LinkFaults:
     """Maximum random latency added to `delay`, in seconds; the order of bytes is kept."""
     bytes_per_second: float | None = None
     """Maximum rate in each direction of each connection; None for no limit."""
+
+    @property
+    def delays(self) -> bool:
+        """True if bytes are delayed."""
+        return self.delay > 0 or self.jitter > 0
 
 
 _NO_FAULTS = LinkFaults()
@@ -146,14 +152,25 @@ class Link:
         self.set_faults(replace(self.faults, dropping=True))
 
     def delay(self, seconds: float, *, jitter: float = 0.0) -> None:
-        """Delay each byte by `seconds` in each direction, plus a random time of up to `jitter` seconds."""
+        """Delay each byte by `seconds` in each direction, plus a random time of up to `jitter` seconds.
+
+        Raises:
+            ValueError: A time is not a number of 0 or more, or is infinite.
+        """
+        for name, value in (("seconds", seconds), ("jitter", jitter)):
+            if not (_is_finite(value) and value >= 0):
+                raise ValueError(f"{name} must be a number of 0 or more, not {value!r}")
         self.set_faults(replace(self.faults, delay=seconds, jitter=jitter))
 
     def throttle(self, bytes_per_second: float) -> None:
-        """Limit the rate, in each direction of each connection."""
-        if not bytes_per_second > 0:
+        """Limit the rate, in each direction of each connection.
+
+        Raises:
+            ValueError: The rate is not a number of more than 0, or is infinite.
+        """
+        if not (_is_finite(bytes_per_second) and bytes_per_second > 0):
             raise ValueError(
-                f"bytes_per_second must be more than 0, not {bytes_per_second}; silence() stops all bytes"
+                f"bytes_per_second must be more than 0, not {bytes_per_second!r}; silence() stops all bytes"
             )
         self.set_faults(replace(self.faults, bytes_per_second=bytes_per_second))
 
@@ -162,7 +179,7 @@ class Link:
         self._proxy.call(self._reset)
 
     def restore(self) -> None:
-        """End all faults."""
+        """End all faults, also for bytes that are held back or delayed."""
         self.set_faults(_NO_FAULTS)
 
     def set_faults(self, faults: LinkFaults) -> None:
@@ -215,10 +232,11 @@ class Link:
         finally:
             self._connections.discard(connection)
 
-    async def changed(self, timeout: float) -> None:
-        """Wait until the faults change, for at most `timeout` seconds."""
+    async def changed(self, timeout: float) -> bool:
+        """Wait until the faults change, for at most `timeout` seconds; return whether they have changed."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), timeout)
+            return await asyncio.wait_for(self._changed.wait(), timeout)
+        return False
 
 
 class _Connection:
@@ -267,7 +285,7 @@ class _Connection:
 
     async def _receive(self, source: asyncio.StreamReader, queue: asyncio.Queue[tuple[float, bytes]]) -> None:
         """Read bytes from one side, and queue them with their due time; empty bytes mark the end."""
-        loop, due = asyncio.get_running_loop(), 0.0
+        loop = asyncio.get_running_loop()
         while True:
             data = await _read(source)
             faults = self._link.faults
@@ -277,8 +295,7 @@ class _Connection:
                     continue
                 await _until_cancelled()
             late = faults.delay + faults.jitter * random.random()  # noqa: S311 - no secret
-            due = max(due, loop.time() + late)
-            await queue.put((due, data))
+            await queue.put((loop.time() + late, data))
             if not data:
                 await _until_cancelled()  # `_send` ends the connection after it has written the bytes before
 
@@ -287,8 +304,8 @@ class _Connection:
         loop = asyncio.get_running_loop()
         while True:
             due, data = await queue.get()
-            if (early := due - loop.time()) > 0:
-                await asyncio.sleep(early)
+            while self._link.faults.delays and (early := due - loop.time()) > 0:
+                await self._link.changed(early)
             while self._link.faults.silent:
                 await self._link.changed(_CALL_SECONDS)
             if not data:
@@ -302,11 +319,15 @@ class _Connection:
         while data:
             rate = self._link.faults.bytes_per_second
             size = len(data) if rate is None else max(1, int(rate * _SLICE_SECONDS))
-            if rate is not None:
-                await asyncio.sleep(min(size, len(data)) / rate)
+            if rate is not None and await self._link.changed(min(size, len(data)) / rate):
+                continue
             sink.write(data[:size])
             await sink.drain()
             data = data[size:]
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 async def _cancel_other_tasks() -> None:
