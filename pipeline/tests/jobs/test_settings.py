@@ -1,5 +1,6 @@
 """Settings: one place, checked, and no secret in a log."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,30 @@ def test_no_secret_is_shown() -> None:
         ([*NEEDED, "trigger_seconds"], "'trigger_seconds' is not a setting: write KEY=VALUE"),
         ([*NEEDED, "format=iceberg"], "state is not set"),
         ([*NEEDED, "retention_days=3"], "retention_days=3 is less than lookback_days=7"),
+        ([*NEEDED, "trigger_seconds=nan"], "trigger_seconds=nan: it must be at most"),
+        ([*NEEDED, "watermark_seconds=inf"], "watermark_seconds=inf: it must be at most"),
+        ([*NEEDED, "retention_days=99999999"], "retention_days=99999999: it must be at most 36500"),
+        ([*NEEDED, "lookback_days=10000000"], "lookback_days=10000000: it must be at most 36500"),
+        ([*NEEDED, f"max_offsets_per_trigger={2**63}"], "it must be at most"),
     ],
 )
 def test_invalid_settings_are_reported(values: list[str], message: str) -> None:
     with pytest.raises(PipelineError, match=message.replace("(", r"\(")):
         settings_from(values)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("trigger_seconds = [1]", "trigger_seconds=[1] is a list: write one value, a float"),
+        ('events_topic = ["a", "b"]', "events_topic=['a', 'b'] is a list: write one value, a str"),
+        ("max_offsets_per_trigger = 1.9", "max_offsets_per_trigger=1.9 is not a valid int"),
+        ("max_offsets_per_trigger = inf", "max_offsets_per_trigger=inf is not a valid int"),
+        ("retention_days = true", "retention_days=True is not a valid int"),
+    ],
+)
+def test_a_file_s_values_of_other_types_are_reported(tmp_path: Path, line: str, message: str) -> None:
+    config = tmp_path / "pipeline.toml"
+    config.write_text(line)
+    with pytest.raises(PipelineError, match=re.escape(message)):
+        settings_from(NEEDED, config)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from groupwright.pipeline._what_if.history import TopicMetadata
 
 
@@ -126,3 +128,12 @@ def test_a_group_whose_rows_cannot_be_has_an_error_and_no_measures(past: Any) ->
     played = past.play("range")
     assert [row["moved"] for row in played["range"]] == [None]
     assert "2147483648 partitions" in played["range"][0]["error"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_group_that_is_created_again_repeats_its_generations(past: Any) -> None:
+    past.generation(1, {"a": {"orders": [0, 1]}})
+    past.offset += 1
+    past.rows.append({"log_partition": 7, "log_offset": past.offset, "time": 2_000_000, "is_empty": False})
+    past.generation(1, {"b": {"orders": [0, 1]}})
+    assert [row["generation"] for row in past.play("range")["range"]] == [1, 1]

@@ -11,6 +11,7 @@ from groupwright.pipeline._report.page import render
 from groupwright.pipeline._report.queries import query_facts
 from groupwright.pipeline._report.ranges import Compared, TimeRange
 from groupwright.pipeline._report.rebalance_events import rebalance_events
+from groupwright.pipeline.errors import PipelineError
 
 __all__ = [
     "Compared",
@@ -54,10 +55,23 @@ def write_report(
         compared: Two ranges to compare, which need not be in `shown`.
         deploys: Simulated deploys of a group.
         limits: Limits of the page's size.
+
+    Raises:
+        PipelineError: `out` is a folder, or below a file.
     """
+    _require_writable(out)
     limits = limits or Limits()
     facts = query_facts(tables, limits, groups, shown or TimeRange(), compared, deploys)
     page = render(facts, limits, given=frozenset(tables), made_at=made_at, source=source)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page, encoding="utf-8")
     return out
+
+
+def _require_writable(out: Path) -> None:
+    """Raise a `PipelineError` before the queries if `out` cannot be a file."""
+    if out.is_dir():
+        raise PipelineError(f"{out} is a folder: write the report to a file in it, such as {out}/report.html")
+    above = next((each for each in out.parents if each.exists()), None)
+    if above is not None and not above.is_dir():
+        raise PipelineError(f"{out} cannot be written, because {above} is not a folder: choose another file")

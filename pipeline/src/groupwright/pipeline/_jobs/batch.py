@@ -127,7 +127,23 @@ def _end(context: JobContext) -> Offsets:
         raise PipelineError(
             f"end names {', '.join(sorted(unknown))}, but the job reads only {', '.join(context.topics)}"
         )
+    _require_existing(offsets, context.cluster.offsets(context.topics, "latest"))
     return offsets
+
+
+def _require_existing(end: Offsets, latest: Offsets) -> None:
+    """Raise a `PipelineError` if an end is not a position in the log of a partition."""
+    for topic, by_partition in end.items():
+        for partition, offset in by_partition.items():
+            last = latest[topic].get(partition)
+            if last is None:
+                raise PipelineError(
+                    f"end names {topic}-{partition}, but {topic} has {len(latest[topic])} partitions"
+                )
+            if not 0 <= offset <= last:
+                raise PipelineError(
+                    f"end={offset} of {topic}-{partition} is not in its log: write an offset from 0 to {last}"
+                )
 
 
 def _part(sequence: int, start: Offsets, end: Offsets, max_offsets: int) -> BatchRange:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -227,15 +227,19 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
 
 
 def time_of(text: str) -> datetime:
-    """Parse an ISO 8601 time; without a UTC offset it is local time.
+    """Parse an ISO 8601 time; without a UTC offset it is in UTC.
 
     Raises:
-        PipelineError: The text is not such a time.
+        PipelineError: The text is not such a time, or it is before 1970 or after the year 9998.
     """
     try:
-        return datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise PipelineError(
             f"{text!r} is not a position in a log: write earliest, latest, or a time such as "
             "2026-11-21T08:00:00Z"
         ) from None
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    if not datetime(1970, 1, 1, tzinfo=UTC) <= time < datetime(9999, 1, 1, tzinfo=UTC):
+        raise PipelineError(f"{text} is no time of a record: write one between the years 1970 and 9998")
+    return time

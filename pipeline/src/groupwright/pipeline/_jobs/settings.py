@@ -16,13 +16,21 @@ from groupwright.pipeline.errors import PipelineError
 _LOGGABLE = {"security.protocol", "sasl.mechanism", "ssl.endpoint.identification.algorithm"}
 """Kafka client settings that may be logged; any other may contain a secret."""
 _NESTED = ("kafka", "spark")
+_MAX_SECONDS = 1e9
+_MAX_DAYS = 36_500
 _TRUE, _FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
 
 
 def _setting(
-    meaning: str, default: Any = MISSING, *, minimum: float | None = None, choices: Sequence[str] = ()
+    meaning: str,
+    default: Any = MISSING,
+    *,
+    minimum: float | None = None,
+    maximum: float = _MAX_SECONDS,
+    choices: Sequence[str] = (),
 ) -> Any:
-    return field(default=default, metadata={"meaning": meaning, "minimum": minimum, "choices": choices})
+    metadata = {"meaning": meaning, "minimum": minimum, "maximum": maximum, "choices": choices}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +57,17 @@ class Settings:
         "groupwright.rebalances",
     )
     start: str = _setting(
-        "Where to start if the tables are empty: `earliest`, `latest`, or an ISO 8601 time.", "earliest"
+        "Where to start if the tables are empty: `earliest`, `latest`, or an ISO 8601 time, in UTC if it has "
+        "no offset.",
+        "earliest",
     )
     end: str = _setting(
-        'Where a batch ends: `latest`, an ISO 8601 time, or offsets as `{"topic": {"0": 123}}`, exclusive.',
+        "Where a batch ends: `latest`, an ISO 8601 time, in UTC if it has no offset, or offsets as "
+        '`{"topic": {"0": 123}}`, exclusive.',
         "latest",
     )
     max_offsets_per_trigger: int = _setting(
-        "Maximum number of records in a batch; bounds memory.", 1_000_000, minimum=1
+        "Maximum number of records in a batch; bounds memory.", 1_000_000, minimum=1, maximum=2**63 - 1
     )
     trigger_seconds: float = _setting(
         "Interval at which a stream polls for records, in seconds.", 10.0, minimum=0
@@ -80,9 +91,13 @@ class Settings:
         "`consumer_group_records`, `share_group_records` and `streams_group_records` are always kept.",
         0,
         minimum=0,
+        maximum=_MAX_DAYS,
     )
     lookback_days: int = _setting(
-        "Days to look back for the generation that precedes a date's first one.", 7, minimum=1
+        "Days to look back for the generation that precedes a date's first one.",
+        7,
+        minimum=1,
+        maximum=_MAX_DAYS,
     )
     end_offsets_seconds: float = _setting(
         "Interval at which a stream samples log-end offsets for lag, in seconds; 0 disables it. "
@@ -137,6 +152,8 @@ class Settings:
             minimum, value = each.metadata["minimum"], getattr(self, each.name)
             if minimum is not None and value < minimum:
                 raise PipelineError(f"{each.name}={value}: it must be at least {minimum:g}")
+            if minimum is not None and not value <= each.metadata["maximum"]:  # nor is NaN
+                raise PipelineError(f"{each.name}={value}: it must be at most {each.metadata['maximum']:g}")
             choices = each.metadata["choices"]
             if choices and value not in choices:
                 raise PipelineError(f"{each.name}={value}: it must be {' or '.join(choices)}")
@@ -201,7 +218,8 @@ def settings_from(values: Iterable[str], config: Path | None = None) -> Settings
         family, _, rest = key.partition(".")
         if rest and family in _NESTED:
             own = rest.removeprefix(f"{family}.")  # the table [spark] may have the whole name
-            given[family][own if family == "kafka" else f"spark.{own}"] = str(value)
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            given[family][own if family == "kafka" else f"spark.{own}"] = text
         elif key in SETTINGS and key not in _NESTED:
             given[key] = _typed(SETTINGS[key], value)
         else:
@@ -241,11 +259,14 @@ def _flat(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
 
 
 def _typed(setting: Field[Any], value: Any) -> Any:
-    kind = type(setting.default) if setting.default is not MISSING else str
+    kind: type[Any] = str if setting.default is MISSING else type(setting.default)
+    if isinstance(value, list):
+        raise PipelineError(f"{setting.name}={value!r} is a list: write one value, a {kind.__name__}")
     try:
-        if kind is bool and not isinstance(value, bool):
-            return _parse_bool(str(value))
-        return kind(value)
+        if kind is bool:
+            return value if isinstance(value, bool) else _parse_bool(str(value))
+        # From text, so that neither `true` nor 1.9 is a whole number.
+        return kind(str(value).removesuffix(".0") if kind is int else str(value))
     except ValueError:
         raise PipelineError(f"{setting.name}={value!r} is not a valid {kind.__name__}") from None
 

@@ -16,6 +16,8 @@ from groupwright.pipeline._what_if.group_shape import Owners, Racks, ShapeKey
 _Numbers = npt.NDArray[np.int64]
 
 _MAX_PARTITIONS = 4_000_000
+_UNKNOWN = -1
+"""The generation of a tombstone, which has none."""
 
 
 class UnreplayableError(Exception):
@@ -201,14 +203,19 @@ class _Reader:
         measured times, which are those of the first record that has any.
         """
         kept: list[tuple[int, tuple[int, int] | None]] = []
+        number_before = _UNKNOWN
         for record, first in enumerate(self._bounds[:-1].tolist()):
+            number = self._generation_number[first]
             if not self._is_replayable(record):
+                if number == _UNKNOWN:  # a deletion: a later group can have the same generations
+                    number_before = _UNKNOWN
                 continue
             measured = self._measured(record)
-            if kept and self._generation_number[self._bounds[kept[-1][0]]] == self._generation_number[first]:
+            if number == number_before and kept:
                 _, earlier = kept.pop()
                 measured = measured if earlier is None else earlier
             kept.append((record, measured))
+            number_before = number
         for record, measured in kept:
             yield self._generation(record, measured)
 
@@ -315,7 +322,7 @@ class _Reader:
 
 
 def _numbers(rows: pa.Table, name: str) -> _Numbers:
-    numbers: _Numbers = rows[name].to_numpy().astype(np.int64)
+    numbers: _Numbers = pc.fill_null(rows[name], _UNKNOWN).to_numpy().astype(np.int64)
     return numbers
 
 
