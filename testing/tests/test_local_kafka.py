@@ -2,6 +2,7 @@
 
 import re
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -289,6 +290,23 @@ def test_a_data_directory_that_cannot_be_written_is_named() -> None:
         pytest.fail("started")
 
 
+@pytest.mark.parametrize("given", [True, False], ids=["data_dir", "TMPDIR"])
+def test_a_data_directory_with_a_comma_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, given: bool
+) -> None:
+    """Kafka would keep its data in two other directories, one of them relative."""
+    folder = tmp_path / "x,y"
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with (
+        pytest.raises(
+            LocalKafkaError, match=r"x,y.*, since it splits log.dirs at commas: set data_dir or TMP"
+        ),
+        LocalKafka(data_dir=folder if given else None),
+    ):
+        pytest.fail("started")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.usefixtures("nothing_left")
 def test_a_broker_that_dies_while_it_starts_is_detected_at_once() -> None:
     kafka = LocalKafka(config={"authorizer.class.name": "no.such.Authorizer"})
@@ -351,6 +369,10 @@ def test_a_broker_that_was_not_started_has_no_address_and_cannot_be_paused() -> 
         _ = kafka.bootstrap_servers
     with pytest.raises(LocalKafkaError, match="is not running"):
         kafka.pause()
+    with pytest.raises(LocalKafkaError, match="is not running: start it first"):
+        kafka.create_topic("topic")
+    with pytest.raises(LocalKafkaError, match="is not running: start it first"):
+        kafka.delete_records("topic", before=1)
     kafka.stop()
     kafka.kill()
     kafka.close()

@@ -15,7 +15,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from groupwright.testing import Listener, LocalKafka, Security, SecurityError
 from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION, VERSION_VARIABLE
 from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS
-from groupwright.testing._kafka.security import MECHANISMS
+from groupwright.testing._kafka.security import _SCRAM, MECHANISMS
 
 TIMEOUT = 20.0
 
@@ -96,6 +96,39 @@ def test_the_listeners_survive_a_restart(kafka: LocalKafka) -> None:
 def test_a_broker_without_secured_listeners_says_how_to_get_them() -> None:
     with pytest.raises(SecurityError, match=r"create this Kafka with security=Security\(\)"):
         LocalKafka().secure_config(Listener.SSL)
+
+
+@pytest.mark.parametrize("name", ["", "a,b", 'a"b', "../a", "a b", "é", "a\n", "x" * 65, "broker", "expired"])
+def test_a_user_whose_name_a_file_or_jaas_cannot_have_is_refused(name: str) -> None:
+    with pytest.raises(SecurityError, match=r"^The user .* cannot be created: use 1 to 64 letters, digits"):
+        Security(users={"alice": "secret", name: "secret"})
+
+
+@pytest.mark.parametrize("password", ["", "a,b", 'a"b', "a\\b", "a\nb", " a", "a "])
+def test_a_password_that_jaas_or_scram_cannot_have_is_refused(password: str) -> None:
+    with pytest.raises(SecurityError, match=r"^The password of 'alice' cannot be stored: use 1 or more char"):
+        Security(users={"alice": password})
+
+
+def test_there_must_be_a_user() -> None:
+    with pytest.raises(SecurityError, match="Security has no users: give one"):
+        Security(users={})
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("listener", Listener)
+def test_an_unknown_user_is_refused_with_those_there_are(kafka: LocalKafka, listener: Listener) -> None:
+    with pytest.raises(SecurityError, match="There is no user 'nobody'; there are: alice, bob"):
+        kafka.secure_config(listener, user="nobody")
+
+
+@pytest.mark.kafka
+def test_other_characters_of_names_and_passwords_are_carried() -> None:
+    users = {"a.b-c_d": "a b;=x'#{}$@![]/*//é"}
+    with LocalKafka(security=Security(users=users)) as kafka:
+        for mechanism in ("PLAIN", *_SCRAM):
+            config = kafka.secure_config(Listener.SASL_PLAINTEXT, mechanism=mechanism)
+            assert AdminClient({**CLIENT_DEFAULTS, **config}).list_topics(timeout=TIMEOUT).brokers
 
 
 def test_a_broker_that_was_not_started_has_no_certificates() -> None:

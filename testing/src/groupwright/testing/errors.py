@@ -41,7 +41,7 @@ class ContainersUnavailableError(KafkaContainersError):
 
 
 class SecurityError(GroupwrightError):
-    """A Kafka has no secured listeners, or has not been started."""
+    """A Kafka has no secured listeners, no such user, or is not started; or a user cannot be created."""
 
 
 class LoadedGroupError(GroupwrightError):

@@ -138,6 +138,10 @@ class KafkaContainers(Kafka):
         container.reload()
         return container.status in {"running", "paused"}
 
+    def _require_running(self) -> None:
+        if not any(self.running(node) for node in self._containers):
+            raise KafkaContainersError("No node of the cluster is running: start one first")
+
     def log(self, node: int | None = None) -> str:
         """Return all that a node has logged, by default all nodes, one after the other.
 

@@ -25,6 +25,8 @@ _METADATA_SECONDS = 1.0
 """Timeout of one metadata request."""
 _TOPIC_SECONDS = 60.0
 """Timeout of a topic's creation, and of the wait for its leaders and replicas."""
+_FUTURE_SECONDS = _TOPIC_SECONDS + 5.0
+"""Timeout of a request's future: later, since the future's own timeout error has no text."""
 
 
 class Kafka(ABC):
@@ -99,13 +101,13 @@ class Kafka(ABC):
                 `Listener.SSL` the client sends no certificate unless a user is named.
 
         Raises:
-            SecurityError: There are no secured listeners, or Kafka has not been started.
+            SecurityError: There are no secured listeners, no such user, or Kafka has not been started.
         """
         return self._require_secured().client_config(listener, mechanism, user)
 
     @property
     def certificates(self) -> "Certificates":
-        """Directory with the certificates of the authority, the brokers and the users.
+        """Paths of the certificates of the authority, the brokers and the users.
 
         Raises:
             SecurityError: There are no secured listeners, or Kafka has not been started.
@@ -131,16 +133,18 @@ class Kafka(ABC):
         """Create a topic with up to three replicas, and wait for its leaders and in-sync replicas.
 
         Raises:
+            GroupwrightError: Kafka is not running.
             KafkaException: The request was rejected, for example because the topic exists.
             KafkaNotReadyError: A partition has no leader, or a replica is not in sync, after 60 s.
         """
+        self._require_running()
         topic = NewTopic(
             name,
             num_partitions=partitions,
             replication_factor=min(3, len(self.nodes)),
             config=settings.texts(config or {}),
         )
-        self.admin().create_topics([topic], request_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
+        self.admin().create_topics([topic], request_timeout=_TOPIC_SECONDS)[name].result(_FUTURE_SECONDS)
 
         def replicas_are_in_sync() -> bool:
             found = self.admin().list_topics(name, timeout=_METADATA_SECONDS).topics[name].partitions
@@ -159,8 +163,10 @@ class Kafka(ABC):
             partition: The partition.
 
         Raises:
+            GroupwrightError: Kafka is not running.
             KafkaException: The request was rejected, for example because the offset is beyond the log's end.
         """
+        self._require_running()
         delete_records(self.admin(), TopicPartition(topic, partition, before))
 
     def coordinator_of(self, group: str) -> int:
@@ -210,6 +216,14 @@ class Kafka(ABC):
         return "\n".join(f"--- node {node}\n{tail}" for node, tail in tails.items())
 
     # --- For subclasses
+
+    @abstractmethod
+    def _require_running(self) -> None:
+        """Raise if no node is running.
+
+        Raises:
+            GroupwrightError: Kafka is stopped, or is closed, or has not been started.
+        """
 
     def _client_settings(self, bootstrap_servers: str) -> dict[str, ClientSetting]:
         """Return the configuration of this package's own clients."""
@@ -269,7 +283,7 @@ def delete_records(admin: AdminClient, start: TopicPartition) -> None:
     while True:
         (deleted,) = admin.delete_records([start], request_timeout=_TOPIC_SECONDS).values()
         try:
-            deleted.result(_TOPIC_SECONDS)
+            deleted.result(_FUTURE_SECONDS)
         except KafkaException as error:
             if error.args[0].code() != KafkaError._NOENT or time.monotonic() > deadline:  # noqa: SLF001 - its name
                 raise

@@ -352,6 +352,12 @@ class LocalKafka(Kafka):
             directory = self._data_dir
             if directory is None:
                 directory = Path(tempfile.gettempdir(), f"groupwright-kafka-{uuid.uuid4().hex}")
+            if "," in str(directory):
+                raise LocalKafkaError(
+                    f"Kafka cannot keep its data in {str(directory)!r}, since it splits log.dirs at commas: "
+                    "set data_dir or TMPDIR to a path without one"
+                )
+            if self._data_dir is None:
                 self._cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._directory = directory
@@ -386,6 +392,9 @@ class LocalKafka(Kafka):
             f"Kafka {self.version} could not {task}: {reason}. Its log says:",
             log_tail=broker_log.failure(log),
         )
+
+    def _require_running(self) -> None:
+        self._running_process()
 
     def _running_process(self) -> GuardedProcess:
         if self._process is None or not self._process.running:

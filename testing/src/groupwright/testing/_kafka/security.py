@@ -1,5 +1,6 @@
 """Listeners with TLS and SASL, besides the plain one."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -22,6 +23,11 @@ from groupwright.testing.errors import SecurityError
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _SCRAM_ITERATIONS = 4096
 MECHANISMS = ("PLAIN", *_SCRAM, "OAUTHBEARER")
+_USER = re.compile(r"[a-zA-Z0-9._-]{1,64}")
+"""Names that are an option's name in JAAS, a certificate's common name, and a file's name."""
+_FILES = frozenset({"broker", "ca", "expired", "other-ca"})
+"""Names of files in the directory of the certificates."""
+_REFUSED_IN_PASSWORDS = re.compile(r'[",\\\x00-\x1f\x7f]|^\s|\s$')
 _KAFKA = "org.apache.kafka.common.security"
 
 
@@ -52,13 +58,34 @@ class Security:
     """
 
     users: Mapping[str, str] = field(default_factory=lambda: {"alice": "alice-secret"})
-    """Passwords by name, for PLAIN and SCRAM."""
+    """Passwords by name, for PLAIN and SCRAM. Names have letters, digits, dots, underscores and dashes.
+    Passwords have no comma, quote, backslash or control character, and no space at their begin or end."""
     authorize: bool = False
     """True if the brokers enforce ACLs (`StandardAuthorizer`). Resources without an ACL are open to all.
     Clients of the plain listener are ``User:ANONYMOUS``, a super user. A certificate's user is
     ``User:CN=<user>``."""
     expired: bool = False
     """True if the brokers' certificate has expired."""
+
+    def __post_init__(self) -> None:
+        """Check the users.
+
+        Raises:
+            SecurityError: There are no users, or JAAS, SCRAM or a file cannot have a name or password.
+        """
+        if not self.users:
+            raise SecurityError("Security has no users: give one, such as {'alice': 'alice-secret'}")
+        for name, password in self.users.items():
+            if not _USER.fullmatch(name) or name in _FILES:
+                raise SecurityError(
+                    f"The user {name!r} cannot be created: use 1 to 64 letters, digits, dots, underscores "
+                    f"and dashes, and none of {', '.join(sorted(_FILES))}"
+                )
+            if not password or _REFUSED_IN_PASSWORDS.search(password):
+                raise SecurityError(
+                    f"The password of {name!r} cannot be stored: use 1 or more characters, without commas, "
+                    "double quotes, backslashes, control characters, and spaces at its begin or end"
+                )
 
 
 class SecuredListeners:
@@ -87,7 +114,7 @@ class SecuredListeners:
 
     @property
     def certificates(self) -> Certificates:
-        """Directory of the certificates.
+        """Paths of the certificates of the authority, the brokers and the users.
 
         Raises:
             SecurityError: The Kafka has not been started.
@@ -164,6 +191,8 @@ class SecuredListeners:
     def client_config(self, listener: Listener, mechanism: str | None, user: str | None) -> dict[str, str]:
         """Return the librdkafka configuration of the listener's clients (see `Kafka.secure_config`)."""
         certificates = self.certificates
+        if user is not None and user not in self._security.users:
+            raise SecurityError(f"There is no user {user!r}; there are: {', '.join(self._security.users)}")
         name = next(iter(self._security.users)) if user is None else user
         config = {
             "bootstrap.servers": ",".join(
