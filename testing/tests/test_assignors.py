@@ -3,6 +3,7 @@
 import itertools
 import random
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -203,6 +204,30 @@ class SaysTooMuch(Dealer):
         return sorted(topics)  # type: ignore[return-value]
 
 
+class CannotBeCopied(Dealer):
+    name = "cannot-be-copied"
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+class KeepsWhatItHad(Dealer):
+    """Assigns topics of which the leader had partitions to one member."""
+
+    name = "keeps-what-it-had"
+
+    def __init__(self) -> None:
+        self.had = PartitionsByTopic()
+
+    def on_assignment(self, assignment: PartitionsByTopic, generation: int) -> None:  # noqa: ARG002 - not used
+        self.had = assignment
+
+    def owner(self, group: Group, topic: str, partition: int, subscribers: list[Member]) -> Member | None:
+        if topic in self.had:
+            return subscribers[0]
+        return super().owner(group, topic, partition, subscribers)
+
+
 class DoesNotListen(Dealer):
     name = "does-not-listen"
 
@@ -227,6 +252,8 @@ FAULTS: dict[type[Assignor], str] = {
     NeverSettles: r"assignor 'never-settles' does not settle: in rebalance 2, "
     r"'\S+' still has to revoke {.*}",
     SaysTooMuch: r"assignor 'says-too-much' returns \[.*\] from user_data, which is neither bytes nor None",
+    CannotBeCopied: r"assignor 'cannot-be-copied' raises TypeError\(.*\) from copy\.deepcopy, which makes",
+    KeepsWhatItHad: r"assignor 'keeps-what-it-had' gives '\S+' first {.*}, and when it assigns the same",
     DoesNotListen: r"assignor 'does-not-listen' raises RuntimeError\('no -?\d please'\) from on_assignment",
 }
 
@@ -243,7 +270,25 @@ def test_faults_of_an_assignor_are_reported_with_the_group(kind: type[Assignor],
         )
         assert all(member.id in str(error) for member in error.group.members)
         again = next(itertools.islice(random_groups(seed), error.number, None))
-        assert again == error.group
+        assert sorted(member.id for member in error.group.members) == sorted(m.id for m in again.members)
+
+
+@pytest.mark.parametrize("kind", [Dealer, CooperativeDealer])
+def test_a_fault_shows_the_group_that_the_assignor_got(kind: type[Assignor]) -> None:
+    """Members of an eager assignor own nothing when they join, unlike in the group given to `check`."""
+    seen: list[Group] = []
+
+    class Fails(kind):  # type: ignore[misc, valid-type]
+        def assign(self, group: Group) -> Plan:
+            seen.append(group)
+            raise RuntimeError("rain")
+
+    members = [Member("a", ["t"], owned={"t": [0]}, generation=1), Member("b", ["t"])]
+    with pytest.raises(FaultyAssignorError, match="raises RuntimeError") as caught:
+        check(Fails(), [Group(members, {"t": 2})])
+
+    assert [caught.value.group] == seen
+    assert any(member.owned for member in seen[0].members) == (kind is CooperativeDealer)
 
 
 def test_a_group_without_members_passes() -> None:

@@ -120,9 +120,9 @@ def check(
       member claims it in a later generation; and it converges: members revoke the partitions that they are no
       longer assigned, and join again, until no partition moves.
 
-    Every member has its own deep copy of the assignor. As in a group, `on_assignment` is called with the
-    member's assignment, and `user_data` before it joins. Members whose user data is part of the group keep
-    it. If the assignor is not cooperative, members own nothing when they join.
+    Every member, and so the leader, has its own deep copy of the assignor. As in a group, `on_assignment` is
+    called with the member's assignment, and `user_data` before it joins. Members whose user data is part of
+    the group keep it. If the assignor is not cooperative, members own nothing when they join.
 
     Args:
         assignor: The assignor.

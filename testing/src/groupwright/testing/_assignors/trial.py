@@ -30,7 +30,7 @@ class FaultyAssignorError(GroupwrightError, AssertionError):
 
     Attributes:
         fault: A description of the fault.
-        group: The group that it occurred with.
+        group: The group that it occurred with, as given to the leader.
         number: The index of this group among those tested.
     """
 
@@ -85,6 +85,9 @@ class Trial:
         """
         self._assignor = assignor
         self._group = group
+        self._given = group
+        """The last group that a leader was given."""
+        self._leader: _CheckedCopy | None = None
         self._number = number
         self._allow_unassigned = allow_unassigned
 
@@ -112,11 +115,12 @@ class Trial:
             for rebalance in simulated.rebalances:
                 withheld = unassigned(rebalance.group, rebalance.assignment, unclaimed=True)
                 if withheld:
-                    raise self.fault(f"withholds partitions that no member has: {withheld}")
+                    fault = f"withholds partitions that no member has: {withheld}"
+                    raise self.fault(fault, rebalance.group)
         last = simulated.assignment
         left_out = unassigned(self._group, last)
         if left_out and not self._allow_unassigned:
-            raise self.fault(f"leaves partitions unassigned: {left_out}")
+            raise self.fault(f"leaves partitions unassigned: {left_out}", simulated.rebalances[-1].group)
         rebalances = len(simulated.rebalances) if is_cooperative else 0
         return Outcome(first, last, evaluate(self._group, last), rebalances, seconds)
 
@@ -133,15 +137,20 @@ class Trial:
     def _simulate(self, rounds: int) -> SimulatedEvent:
         with self.errors_as_faults("assign"):
             (simulated,) = simulate(
-                self._group,
-                lambda _: _CheckedCopy(self, self._assignor, copy.deepcopy(self._assignor)),
-                max_rebalances=rounds,
+                self._group, lambda _: _CheckedCopy(self, self._assignor), max_rebalances=rounds
             )
         return simulated
 
+    def on_lead(self, leader: "_CheckedCopy", group: Group) -> None:
+        """Record the member that assigns, and a copy of the group that it is given."""
+        self._leader = leader
+        self._given = Group(group.members, dict(group.topics))
+
     def _assigned(self, group: Group) -> tuple[Assignment, float]:
-        """Return a checked assignment, and the time it took in seconds."""
-        leader = _CheckedCopy(self, self._assignor, self._assignor)
+        """Return a checked assignment by the last leader, and the time it took in seconds."""
+        leader = self._leader
+        if leader is None:
+            raise RuntimeError("the group has had no rebalance")
         started = time.perf_counter()
         with self.errors_as_faults("assign"):
             assignment = assign(leader, group)
@@ -155,7 +164,7 @@ class Trial:
         except FaultyAssignorError:
             raise
         except AssignorError as error:
-            raise FaultyAssignorError(str(error), self._group, self._number) from error
+            raise FaultyAssignorError(str(error), self._given, self._number) from error
         except Exception as error:
             raise self.fault(f"raises {error!r} from {method}") from error
 
@@ -167,19 +176,22 @@ class Trial:
                 raise self.fault(f"gives {id_!r} first {share}, and {when} {assignment[id_]}")
         return seconds
 
-    def fault(self, does: str) -> FaultyAssignorError:
-        return FaultyAssignorError(f"assignor {self._assignor.name!r} {does}", self._group, self._number)
+    def fault(self, does: str, group: Group | None = None) -> FaultyAssignorError:
+        """Return a fault of the assignor, by default with the last group that a leader was given."""
+        return FaultyAssignorError(
+            f"assignor {self._assignor.name!r} {does}", group or self._given, self._number
+        )
 
 
 class _CheckedCopy(Assignor):
-    """A member's copy of the assignor, whose errors name the method. Every leader calls the original."""
+    """A member's copy of the assignor, whose errors name the method."""
 
-    def __init__(self, trial: Trial, original: Assignor, copied: Assignor) -> None:
+    def __init__(self, trial: Trial, original: Assignor) -> None:
         self.name = original.name
         self.protocols = original.protocols
         self._trial = trial
-        self._original = original
-        self._copy = copied
+        with trial.errors_as_faults("copy.deepcopy, which makes each member's assignor"):
+            self._copy = copy.deepcopy(original)
 
     def user_data(self, topics: frozenset[str]) -> bytes | None:
         with suppress(AttributeError):  # a frozen assignor
@@ -196,8 +208,9 @@ class _CheckedCopy(Assignor):
 
     def assign(self, group: Group) -> Assignment | Plan:
         topics = dict(group.topics)
+        self._trial.on_lead(self, group)
         try:
-            return self._original.assign(group)
+            return self._copy.assign(group)
         finally:
             if group.topics != topics:
                 raise self._trial.fault("changes the group that it is given")
