@@ -197,6 +197,21 @@ def test_synchronous_commits_are_seen(
     assert group.ledger.committed() == group.ledger.ends()
 
 
+def test_topics_that_do_not_exist_or_are_smaller_are_reported(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loaded_group, "_METADATA_SECONDS", 1.0)
+    topic = new_kafka_topic(2)
+    missing = (
+        rf"^the topic 'nowhere' does not exist: create it .*; the topic '{topic}' has 2 of 3 partitions$"
+    )
+    with (
+        pytest.raises(LoadedGroupError, match=missing),
+        LoadedGroup(local_kafka, {"nowhere": 1, topic: 3}, config=CONFIG),
+    ):
+        pytest.fail("begun")
+
+
 def test_a_group_whose_broker_does_not_respond_is_not_settled(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ class StubMember(Member):
 def group_of(**owned: tuple[int, ...]) -> LoadedGroup:
     """Return a group with four partitions, whose members have settled in generation 2."""
     group = LoadedGroup("127.0.0.1:1", {T: 4}, messages_per_second=0, patience=0.1)
+    group._has_begun = True  # without a broker
     for name, partitions in owned.items():
         group.members.append(StubMember(name, group.ledger))
         rebalance(group, name, 2, *partitions)
@@ -127,6 +128,29 @@ class FailingConsumer:
 
     def subscribe(self, *_: object, **__: object) -> None:
         raise ValueError("no topics")
+
+
+def test_calls_outside_of_the_block_are_rejected() -> None:
+    group = LoadedGroup("127.0.0.1:1", {T: 4}, messages_per_second=0, patience=0.1)
+    for call, name in ((group.start_member, "start_member"), (group.finish, "finish")):
+        with pytest.raises(LoadedGroupError, match=rf"has not begun: call {name} in `with LoadedGroup"):
+            call()
+    group.close()
+    with pytest.raises(LoadedGroupError, match="the group's block has ended: call finish in"):
+        group.finish()
+    with pytest.raises(LoadedGroupError, match="has begun before: create another LoadedGroup"):
+        group.__enter__()
+
+
+def test_a_member_leaves_once() -> None:
+    group = group_of(a=(0, 1), b=(2, 3))
+    first, second = group.members
+    assert isinstance(first, StubMember)
+    first.ended = True
+    group.leave(first)
+    with pytest.raises(LoadedGroupError, match="a has left or was killed before"):
+        group.leave(second, first)
+    assert group.members == [second]
 
 
 def test_impossible_members_and_faults_are_rejected() -> None:

@@ -25,15 +25,21 @@ from groupwright.testing.errors import LoadedGroupError
 
 _STEP_SECONDS = 0.02
 _REQUEST_TIMEOUT = 10.0
+_METADATA_SECONDS = 5.0
+"""Time for which brokers may not know a topic yet that was created just before."""
 _CONFIG = {"auto.offset.reset": "earliest"}
 
 
 class LoadedGroup:
     """Members of one group, a producer that writes to their topics, and a ledger of their events.
 
-    The producer runs from the start of the ``with`` block. Members are threads or processes that the block
-    starts. When the block ends, all members leave; a process that does not leave in time is killed. On POSIX
-    systems the processes also end with this process, even if it is killed.
+    The producer runs from the start of the ``with`` block, which a group has once. Members are threads or
+    processes that the block starts. When the block ends, all members leave; a process that does not leave in
+    time is killed. On POSIX systems the processes also end with this process, even if it is killed.
+
+    A message is consumed when `poll` or `consume` returns it; a consumer class that overrides `poll` has the
+    application's processing checked, too. Commits are seen by `on_commit`, and by what a synchronous `commit`
+    returns.
 
     Attributes:
         group_id: The group's id.
@@ -95,6 +101,8 @@ class LoadedGroup:
         self._on_wait = on_wait
         self._ledger = Ledger()
         self._directory = directory
+        self._has_begun = False
+        self._has_ended = False
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._admin: AdminClient | None = None
         self._pause = threading.Event()
@@ -106,7 +114,15 @@ class LoadedGroup:
             )
 
     def __enter__(self) -> Self:
-        """Start the producer."""
+        """Start the producer.
+
+        Raises:
+            LoadedGroupError: A topic does not exist, or has fewer partitions; or the block has begun before.
+        """
+        if self._has_begun or self._has_ended:
+            raise LoadedGroupError("the group's block has begun before: create another LoadedGroup")
+        self._require_topics()
+        self._has_begun = True
         if self._load is not None:
             self._load.__enter__()
         return self
@@ -146,7 +162,12 @@ class LoadedGroup:
 
         Returns:
             A `ProcessMember` or a `ThreadMember`.
+
+        Raises:
+            LoadedGroupError: The group's block has not begun or has ended, the name is taken, or the member
+                cannot be created as a thread or process.
         """
+        self._require_open("start_member")
         name = name or f"member-{len(self._all_members) + 1}"
         if any(member.name == name and not _may_be_replaced(member) for member in self._all_members):
             raise LoadedGroupError(f"there is, or was, a member {name!r}: give this one another name")
@@ -191,8 +212,10 @@ class LoadedGroup:
         """Make members close their consumers, concurrently, and wait until they have ended.
 
         Raises:
-            LoadedGroupError: A member does not end in time, or ends with an error.
+            LoadedGroupError: A member has left or was killed before, does not end in time, or ends with an
+                error.
         """
+        self._require_members(*members)
         for member in members:
             self.members.remove(member)
             member.request_leave()
@@ -207,12 +230,13 @@ class LoadedGroup:
         Only messages of the killed member at or after these offsets may be consumed again.
 
         Raises:
-            LoadedGroupError: The member is a thread.
+            LoadedGroupError: The member is a thread, or has left or was killed before.
         """
         if not isinstance(member, ProcessMember):
             raise LoadedGroupError(
                 f"{member.name} is a thread, which cannot be killed: start it with process=True"
             )
+        self._require_members(member)
         self.members.remove(member)
         member.kill()
         killed = now()
@@ -344,9 +368,11 @@ class LoadedGroup:
             duplicates_after: The ends of ownership after which uncommitted messages may be consumed again.
 
         Raises:
-            LoadedGroupError: A member did not end in time, or its polls raised or returned an error.
+            LoadedGroupError: The group's block has not begun or has ended; a member did not end in time, or
+                its polls raised or returned an error.
             GuaranteeViolatedError: A guarantee was violated.
         """
+        self._require_open("finish")
         self.stop_producing()
         in_time = self._wait(lambda: not self.ledger.unconsumed_count, self._patience)
         self.leave(*self.members)
@@ -362,6 +388,7 @@ class LoadedGroup:
         Args:
             hurry: Called while members leave; once it returns True, they are killed.
         """
+        self._has_ended = True
         try:
             if self._load is not None:
                 self._load.__exit__(None, None, None)
@@ -382,6 +409,40 @@ class LoadedGroup:
                 self._temporary = None
 
     # --- Helpers
+
+    def _require_open(self, method: str) -> None:
+        if not self._has_begun or self._has_ended:
+            state = "has ended" if self._has_ended else "has not begun"
+            raise LoadedGroupError(f"the group's block {state}: call {method} in `with LoadedGroup(...)`")
+
+    def _require_members(self, *members: Member) -> None:
+        for member in members:
+            if member not in self.members:
+                raise LoadedGroupError(f"{member.name} has left or was killed before")
+
+    def _require_topics(self) -> None:
+        """Raise if a topic does not exist, or has fewer partitions; do nothing if no broker responds."""
+        admin = AdminClient({**self._client_config, "log_level": 0})
+        deadline = now() + _METADATA_SECONDS
+        while True:
+            try:
+                found = admin.list_topics(timeout=_METADATA_SECONDS).topics
+            except KafkaException:
+                return
+            actual = {name: len(found[name].partitions) if name in found else 0 for name in self.topics}
+            missing = {name: count for name, count in actual.items() if count < self.topics[name]}
+            if not missing:
+                return
+            if now() >= deadline:
+                raise LoadedGroupError(
+                    "; ".join(
+                        f"the topic {name!r} has {count} of {self.topics[name]} partitions"
+                        if count
+                        else f"the topic {name!r} does not exist: create it before the group's block begins"
+                        for name, count in missing.items()
+                    )
+                )
+            self._pause.wait(_STEP_SECONDS)
 
     def _refresh(self) -> None:
         for member in self._all_members:
