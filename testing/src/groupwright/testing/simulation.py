@@ -96,9 +96,11 @@ def study(
 
     Raises:
         SimulationError: The settings are impossible, the group does not become stable again, or there are no
-            seeds.
+            seeds, or a single one.
         Exception: An exception of the assignor.
     """
+    if not isinstance(seeds, Iterable):
+        raise SimulationError(f"seeds is {seeds!r}: give several, such as range(5)")
     results = [run_scenario(scenario, settings, pods=pods, topics=topics, seed=seed) for seed in seeds]
     if not results:
         raise SimulationError("seeds is empty: give one or more, such as range(5)")

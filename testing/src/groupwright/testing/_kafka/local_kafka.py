@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -46,6 +47,10 @@ _LOG_OPTIONS = {
 _JVM_OPTIONS = ("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 _START_ATTEMPTS = 3
+
+_VERSION = re.compile(r"(\d+)\.(\d+)\..+")
+_OLDEST_VERSION = (3, 9)
+_HIGHEST_PORT = 65_535
 
 
 class LocalKafka(Kafka):
@@ -97,9 +102,13 @@ class LocalKafka(Kafka):
             heap: Maximum heap of the JVM, as in `-Xmx`.
             java: The Java runtime; by default the result of `find_java`.
             on_download: Called with the name of each file before it is downloaded.
+
+        Raises:
+            LocalKafkaError: The version, the port or the heap is impossible.
         """
         super().__init__([settings.NODE_ID], security=security, proxied=proxied)
         self.version = version or os.environ.get(VERSION_VARIABLE) or DEFAULT_VERSION
+        _check_arguments(self.version, port, heap)
         self._config = dict(config or {})
         self._client_config = dict(client_config or {})
         self._port = port or None
@@ -404,6 +413,20 @@ class LocalKafka(Kafka):
 
 class _PortTakenError(LocalKafkaError):
     """Another program took the port after it was found free and before the broker opened it."""
+
+
+def _check_arguments(version: object, port: object, heap: object) -> None:
+    found = _VERSION.fullmatch(str(version))
+    if found is None or (int(found[1]), int(found[2])) < _OLDEST_VERSION:
+        raise LocalKafkaError(
+            f"The version of Kafka cannot be {version!r}: give 3.9 or later, such as {DEFAULT_VERSION!r}"
+        )
+    if port is not None and not (isinstance(port, int) and 0 <= port <= _HIGHEST_PORT):
+        raise LocalKafkaError(
+            f"The port cannot be {port!r}: give a number up to {_HIGHEST_PORT}, or None for a free port"
+        )
+    if not re.fullmatch(r"[1-9]\d*[kKmMgG]", str(heap)):
+        raise LocalKafkaError(f"The heap cannot be {heap!r}: give a number with its unit, such as '256m'")
 
 
 def _seconds_until(deadline: float) -> float:

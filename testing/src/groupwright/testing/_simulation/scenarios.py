@@ -2,11 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from math import isfinite
+from numbers import Integral, Real
 
 from groupwright.assignors import Assignor, RebalanceProtocol, by_name, check_assignor
 from groupwright.testing._simulation.model_settings import Behaviour
 from groupwright.testing._simulation.settings import KafkaVersion
 from groupwright.testing.errors import SimulationError
+
+_ENUMS: Mapping[str, type[Enum]] = {
+    "client": Behaviour,
+    "kafka_version": KafkaVersion,
+    "rebalance_protocol": RebalanceProtocol,
+}
+_NUMBERS = (
+    "session_timeout_ms",
+    "heartbeat_interval_ms",
+    "max_poll_interval_ms",
+    "auto_commit_interval_ms",
+    "initial_rebalance_delay_ms",
+    "min_session_timeout_ms",
+    "max_session_timeout_ms",
+    "start_seconds",
+    "stop_seconds",
+    "ready_seconds",
+    "messages_per_second",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +88,7 @@ class Settings:
             AssignorError: The assignor is not usable.
             SimulationError: No group can have these settings.
         """
+        self._check_types()
         check_assignor(self.assignor_object())
         for name in ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms", "brokers"):
             _check(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: set it to 1 or more")
@@ -96,6 +119,28 @@ class Settings:
             0 <= shortest <= longest,
             f"processing_ms is ({shortest}, {longest}): set it to the shortest and the longest time",
         )
+
+    def _check_types(self) -> None:
+        _check(
+            isinstance(self.assignor, str | Assignor),
+            f"assignor is {self.assignor!r}: give an assignor object, or the name of one of Kafka's",
+        )
+        for name, kind in _ENUMS.items():
+            value, choices = getattr(self, name), [f"{kind.__name__}.{each.name}" for each in kind]
+            _check(
+                isinstance(value, kind) or (value is None and name == "rebalance_protocol"),
+                f"{name} is {value!r}: set it to {' or '.join(choices)}",
+            )
+        _check_whole("brokers", self.brokers)
+        for name in _NUMBERS:
+            _check_number(name, getattr(self, name))
+        ends: object = self.processing_ms
+        _check(
+            isinstance(ends, Sequence) and len(ends) == 2,  # noqa: PLR2004 - two ends
+            f"processing_ms is {self.processing_ms!r}: set it to the shortest and the longest time",
+        )
+        for value in self.processing_ms:
+            _check_number("processing_ms", value)
 
     def assignor_object(self) -> Assignor:
         """Return the assignor, looked up if it was given by name.
@@ -135,6 +180,8 @@ class RollingRestart:
         Raises:
             SimulationError: It is impossible.
         """
+        _check_whole("at_once", self.at_once)
+        _check_whole("killed", self.killed)
         _check(
             1 <= self.at_once <= pods,
             f"at_once is {self.at_once}: restart between 1 and all {pods} pods at once",
@@ -158,6 +205,7 @@ class Join:
         Raises:
             SimulationError: It is impossible.
         """
+        _check_whole("members", self.members)
         _check(self.members >= 1, f"members is {self.members}: let 1 or more pods join")
 
 
@@ -177,6 +225,7 @@ class Leave:
         Raises:
             SimulationError: It is impossible.
         """
+        _check_whole("members", self.members)
         _check(
             1 <= self.members < pods,
             f"members is {self.members}: let at least 1 of {pods} pods leave, and at least 1 stay",
@@ -201,6 +250,7 @@ class Crash:
         Raises:
             SimulationError: It is impossible.
         """
+        _check_whole("members", self.members)
         most = pods if self.restarts else pods - 1
         _check(
             1 <= self.members <= most,
@@ -217,14 +267,24 @@ def check(scenarios: Sequence[Scenario], pods: int, topics: Mapping[str, int]) -
     Raises:
         SimulationError: A simulation is impossible.
     """
+    _check_whole("pods", pods)
     _check(pods >= 1, f"pods is {pods}: a group needs 1 or more")
     _check(
         bool(topics), 'topics is empty: name the topics and their numbers of partitions, as {"orders": 12}'
     )
+    _check(
+        isinstance(topics, Mapping),
+        f'topics is {topics!r}: name the topics and their numbers of partitions, as {{"orders": 12}}',
+    )
     for topic, partitions in topics.items():
+        _check_whole(f"the number of partitions of {topic!r}", partitions)
         _check(partitions >= 1, f"topic {topic!r} has {partitions} partitions: set 1 or more")
     _check(bool(scenarios), "there is no scenario: give one, such as RollingRestart()")
     for scenario in scenarios:
+        _check(
+            isinstance(scenario, Scenario),
+            f"the scenario is {scenario!r}: give one, such as RollingRestart()",
+        )
         scenario.check(pods)
         if isinstance(scenario, Join):
             pods += scenario.members
@@ -235,3 +295,11 @@ def check(scenarios: Sequence[Scenario], pods: int, topics: Mapping[str, int]) -
 def _check(holds: bool, message: str) -> None:  # noqa: FBT001 - reads as an assertion
     if not holds:
         raise SimulationError(message)
+
+
+def _check_whole(name: str, value: object) -> None:
+    _check(isinstance(value, Integral), f"{name} is {value!r}: set it to a whole number")
+
+
+def _check_number(name: str, value: object) -> None:
+    _check(isinstance(value, Real) and isfinite(value), f"{name} is {value!r}: set it to a finite number")
