@@ -332,3 +332,36 @@ def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
     add(spark, tables, records, DATES)
     found = with_consumer_members(tables).select("generation", "member_id", "log_offset").collect()
     assert sorted(map(tuple, found)) == [(1, "first", 11), (1, "second", 21)]
+
+
+def test_what_follows_a_rebalance_after_midnight_is_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    """Also if only the date before that of the rebalance is derived again."""
+    midnight = START + timedelta(days=1)
+    key = {"group_id": "payments", "log_partition": 1, "tombstone": False}
+    types = {"group_type": "classic", "protocol_type": "consumer", "protocol": "range"}
+    event = {"id": "1", "client_id": "a", "member_id": "a", "generation": 1, "outcome": "completed"}
+    place = {"topic": "orders", "partition": 0}
+    records: dict[Table, list[dict[str, Any]]] = {
+        schemas.GROUP_GENERATIONS: [{**key, **types, "generation": 1, "log_offset": 2, "log_time": -2}],
+        schemas.GROUP_MEMBERS: [
+            {**key, "generation": 1, "log_offset": 2, "log_time": -2, "member_id": "a", "assigned": []}
+        ],
+        schemas.CLIENT_EVENTS: [
+            {**event, "group_id": "payments", "log_partition": 0, "log_offset": 0, "log_time": 1}
+            | {"started_at": midnight - timedelta(seconds=5), "ended_at": midnight}
+        ],
+        schemas.OFFSET_COMMITS: [
+            {**key, **place, "committed_offset": offset, "log_offset": number, "log_time": seconds}
+            for offset, number, seconds in ((100, 1, -3), (60, 3, 3))
+        ],
+    }
+    for rows in records.values():
+        for row in rows:
+            row["log_time"] = midnight + timedelta(seconds=row["log_time"])
+            row["date"] = row["log_time"].date()
+    tables = open_tables(spark, str(tmp_path))
+    add(spark, tables, records, DATES)
+    for days in (DATES[:1], [DATES[0] - timedelta(days=1)]):
+        derive(tables, days, lookback_days=7)
+        (found,) = tables.read(schemas.REBALANCES).collect()
+        assert (found.client_events, found.duration_seconds, found.messages_reprocessed) == (1, 5.0, 40)

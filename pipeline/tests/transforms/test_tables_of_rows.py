@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._decoding import DECODED
+from groupwright.pipeline._jobs.ingest import _summarize
 from groupwright.pipeline._transforms import base, churn, group_epochs, lag, rebalances
 from groupwright.pipeline.schemas import Table
 
@@ -146,6 +147,33 @@ def test_events_are_read_and_what_is_none_is_kept_aside(spark: SparkSession) -> 
     invalid = base.event_quarantine(parsed).collect()
     assert [row.log_offset for row in invalid] == [1, 2, 3, 4, 5, 0, 0]
     assert [row.date.year for row in invalid] == [2026] * 5 + [1970] * 2
+
+
+def test_a_batch_s_dates_are_those_of_its_records_and_of_rebalances_before_midnight(
+    spark: SparkSession,
+) -> None:
+    """Records of 00:00:30; the third member was removed up to ten minutes before it reported its loss."""
+    midnight = datetime(2026, 11, 21, tzinfo=UTC)
+    events = [
+        (-5.0, 20.0, "completed"),
+        (20.0, 25.0, "completed"),
+        (None, 25.0, "lost"),
+        (-90000.0, 25.0, "failed"),
+    ]
+    for (started, ended, outcome), dates in zip(events, ({20, 21}, {21}, {20, 21}, {21}), strict=True):
+        times = {"started_at": started, "ended_at": ended}
+        value = {"id": "e", "group": "billing", "outcome": outcome} | {
+            name: (midnight + timedelta(seconds=each)).isoformat()
+            for name, each in times.items()
+            if each is not None
+        }
+        raw = spark.createDataFrame(
+            [(None, json.dumps(value).encode(), "events", 0, 0, midnight + timedelta(seconds=30))],
+            "key binary, value binary, topic string, partition int, offset long, timestamp timestamp",
+        )
+        summary = _summarize(decoded(spark), base.parsed_events(raw))
+        assert {day.day for day in summary.dates} == dates
+        assert summary.records.total() == 1
 
 
 def generation(

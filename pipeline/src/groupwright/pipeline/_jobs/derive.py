@@ -123,15 +123,17 @@ def _derive_rebalances(
 
     changed_states = rebalances.only_of_groups(states.rows, records)
 
-    def read_changed(table: Table, since: date | None) -> DataFrame:
-        return rebalances.only_of_groups(read(table, since), generations, records)
+    def read_changed(table: Table) -> DataFrame:
+        # Events and rewinds after midnight can belong to the last rebalance before it.
+        rows = with_ascending_offsets(tables.read(table, since=first - _DAY, until=last + _DAY), recreated)
+        return rebalances.only_of_groups(rows, generations, records)
 
     histories = rebalances.histories(
         generations,
         read(schemas.GROUP_MEMBERS, since),
         records,
-        read_changed(schemas.CLIENT_EVENTS, first - _DAY),
-        read_changed(schemas.OFFSET_COMMITS, first - _DAY),
+        read_changed(schemas.CLIENT_EVENTS),
+        read_changed(schemas.OFFSET_COMMITS),
         changed_states,
     )
     names = rebalances.names_by_group(records, _names(tables, records, since), changed_states)

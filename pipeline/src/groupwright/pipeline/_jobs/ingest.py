@@ -28,7 +28,7 @@ class BatchSummary:
 
     Attributes:
         records: Number of records, by kind.
-        dates: The dates of its records.
+        dates: The dates of its records, and the date before if an event is of a rebalance of that date.
         topics: The topics that groups committed to.
         errors: Number of records with an error, which are in `quarantine`.
     """
@@ -113,13 +113,18 @@ class Ingest:
 def _summarize(decoded: DataFrame, events: DataFrame) -> BatchSummary:
     """Summarize records and events in a single Spark job."""
     of_groups = decoded.select(
-        F.col("record_kind").alias("kind"), F.col("offset_commit.topic").alias("topic"), "error", "log_time"
+        F.col("record_kind").alias("kind"),
+        F.col("offset_commit.topic").alias("topic"),
+        "error",
+        "log_time",
+        F.lit(None).cast("date").alias("date_before"),
     )
     of_events = events.select(
         F.lit(base.CLIENT_EVENT).alias("kind"),
         F.lit(None).cast("string").alias("topic"),
         F.when(~base.is_event(), "invalid").alias("error"),
         "log_time",
+        F.when(base.is_event(), base.date_before()).alias("date_before"),
     )
     counted = (
         of_groups.union(of_events)
@@ -128,12 +133,13 @@ def _summarize(decoded: DataFrame, events: DataFrame) -> BatchSummary:
             F.count("*").alias("records"),
             F.count("error").alias("errors"),
             F.collect_set("topic").alias("topics"),
+            F.collect_set("date_before").alias("dates_before"),
         )
     )
     summary = BatchSummary()
     for row in counted.collect():
         summary.records[row.kind] += row.records
         summary.errors += row.errors
-        summary.dates.add(row.date)
+        summary.dates.update({row.date, *row.dates_before})
         summary.topics.update(row.topics)
     return summary

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
@@ -49,6 +50,8 @@ _STREAMS = {
 _EPOCHS = ("consumer_group", "share_group", "streams_group")
 """Kinds of records with a group's new epoch, or its tombstone."""
 _NO_GENERATION = -1
+MAX_LOSS_DELAY = timedelta(minutes=10)
+"""Maximum time until a member whose session expired reports that its partitions were lost."""
 
 
 def select_columns(rows: DataFrame, table: Table) -> DataFrame:
@@ -244,6 +247,19 @@ def is_event() -> Column:
         F.col("has_time") & is_complete & (event["started_at"].isNull() | _is_time(event["started_at"])),
         F.lit(False),  # noqa: FBT003 - a value of the table
     )
+
+
+def date_before() -> Column:
+    """Return the date before that of a valid event's record if its rebalance can be of that date, else null.
+
+    A loss can be that of a member that was removed minutes before (`rebalances`).
+    """
+    event = F.col("event")
+    ended = F.when(event["outcome"] == "lost", event["ended_at"] - F.lit(MAX_LOSS_DELAY)).otherwise(
+        event["ended_at"]
+    )
+    before = F.date_sub(F.to_date("log_time"), 1)
+    return F.when(F.to_date(F.least(event["started_at"], ended)) == before, before)
 
 
 def _is_time(time: Column) -> Column:

@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from groupwright.pipeline import schemas
+from groupwright.pipeline._transforms.base import MAX_LOSS_DELAY
 from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup
 from groupwright.pipeline._transforms.generations import Change, Generation, GroupMember, change, changes
 
@@ -29,8 +30,6 @@ _MAX_EVENT_DISTANCE = timedelta(hours=1)
 _GENERATIONS_BEFORE = 3
 """Generations of a group before a date that are read: a partition that a cooperative handover has revoked
 and not assigned yet is not in the last one."""
-_MAX_LOSS_DELAY = timedelta(minutes=10)
-"""Maximum time until a member whose session expired reports that its partitions were lost."""
 
 
 def topic_names(records: DataFrame, commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
@@ -414,7 +413,7 @@ class _MemberEvents:
         for client in {change.before.members[id_].client_id for id_ in change.left}:
             times = self._losses.get(client, [])
             next_loss = bisect_left(times, completed)
-            if next_loss < len(times) and times[next_loss] < completed + _MAX_LOSS_DELAY:
+            if next_loss < len(times) and times[next_loss] < completed + MAX_LOSS_DELAY:
                 return True
         return False
 
