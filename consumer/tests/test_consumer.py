@@ -692,6 +692,23 @@ def test_after_a_fork_the_child_is_told_and_nothing_hangs() -> None:
     assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
 
 
+@pytest.mark.parametrize("cycle", ["pass", "service.itself = service"], ids=["alone", "in-a-cycle"])
+def test_a_finalizer_may_close_while_the_interpreter_ends(cycle: str) -> None:
+    program = (
+        "from groupwright.consumer import Consumer\n"
+        "class Service:\n"
+        f"    consumer = Consumer({NOWHERE!r})\n"
+        "    def __del__(self):\n"
+        "        self.consumer.close()\n"
+        "        print('closed')\n"
+        "service = Service()\n"
+        f"{cycle}\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert (ended.stdout, ended.stderr) == ("closed\n", "")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_consumer_that_is_garbage_already_is_not_destroyed_in_a_child() -> None:
     """The garbage collector ran in the child before the consumer was protected, and the child crashed."""

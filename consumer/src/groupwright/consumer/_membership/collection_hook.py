@@ -2,14 +2,11 @@
 
 import weakref
 from collections.abc import Callable
-from typing import Self
+from typing import Any, ClassVar, Self
 
 
 class _Anchor:
     """An object whose end calls the function."""
-
-
-_anchors: dict[int, tuple[_Anchor, weakref.finalize]] = {}  # type: ignore[type-arg] # not generic at run time
 
 
 class CollectionHook(int):
@@ -22,16 +19,20 @@ class CollectionHook(int):
 
     __slots__ = ()
 
+    # Not a global, which would be None while the interpreter ends; then the collector may have emptied it.
+    _anchors: ClassVar[dict[int, tuple[_Anchor, Any]]] = {}
+
     def __new__(cls, function: Callable[[], None]) -> Self:
         """Call this function, which must not refer to the object."""
         anchor = _Anchor()
-        _anchors[id(anchor)] = anchor, weakref.finalize(anchor, function)
+        cls._anchors[id(anchor)] = anchor, weakref.finalize(anchor, function)
         return super().__new__(cls, id(anchor))
 
     def detach(self) -> None:
         """Call nothing any more."""
-        _anchors[self][1].detach()
+        if self in self._anchors:
+            self._anchors[self][1].detach()
 
     def __del__(self) -> None:
         """Call the function, by the end of its anchor."""
-        _anchors.pop(self, None)
+        self._anchors.pop(self, None)
