@@ -288,7 +288,7 @@ def test_totals_of_a_consumer_that_ends_between_two_scrapes_are_counted(
     consumer.poll(0.01)
     for code in (KafkaError._MAX_POLL_EXCEEDED, KafkaError.FENCED_INSTANCE_ID):
         consumer._groupwright_tracker.on_error(KafkaError(code))
-    consumer._groupwright_tracker.callbacks.record_error(KafkaError(KafkaError._TRANSPORT))
+    consumer._groupwright_tracker.callbacks.record_error(KafkaError(KafkaError._SSL))
     if closed:
         consumer.close()
     del consumer
@@ -299,7 +299,7 @@ def test_totals_of_a_consumer_that_ends_between_two_scrapes_are_counted(
         for _ in range(2):
             assert value("groupwright_max_poll_exceeded_total") == 1
             assert value("groupwright_fenced_total") == 1
-            assert value("groupwright_client_errors_total", error="_TRANSPORT") == 1
+            assert value("groupwright_client_errors_total", error="_SSL") == 1
             assert (value("groupwright_poll_seconds_total") or 0.0) >= 0.01
 
 
