@@ -100,24 +100,19 @@ show("parent")
 """
 
 
-def test_a_forked_process_has_no_series_of_its_parents_clients() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", CLIENTS], capture_output=True, text=True, timeout=PATIENCE, check=True
-    )
+def printed(program: str, *arguments: Path) -> str:
+    """Run a program in an interpreter of its own, and return its output."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    return ran.stdout
 
-    assert ran.stdout == "child None None\nparent 0.5 3.0\n"
+
+def test_a_forked_process_has_no_series_of_its_parents_clients() -> None:
+    assert printed(CLIENTS) == "child None None\nparent 0.5 3.0\n"
 
 
 def test_counters_are_written_for_the_last_time_at_the_exit(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", LAST, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-
-    assert ran.stdout == "published\n" * 2
+    assert printed(LAST, tmp_path) == "published\n" * 2
 
 
 def test_a_write_at_the_exit_leaves_no_gauges(tmp_path: Path) -> None:
@@ -138,13 +133,5 @@ def test_the_temporary_file_of_a_killed_process_is_removed(tmp_path: Path) -> No
 
 
 def test_the_exit_of_a_forked_process_keeps_the_gauges_of_its_parent(tmp_path: Path) -> None:
-    found = subprocess.run(
-        [sys.executable, "-c", FORK, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-
-    assert found.stdout == "3\n"
+    assert printed(FORK, tmp_path) == "3\n"
     assert list(tmp_path.glob("*.db")) == []  # its own exit removes them

@@ -24,6 +24,16 @@ def _consumer(lab: Lab, *topics: str, **settings: Any) -> Client:
     return consumer
 
 
+def _share(lab: Lab, consumer: Client, other: Client) -> None:
+    """Poll both until each has one partition."""
+    lab.together(
+        consumer,
+        other,
+        until=lambda: len(consumer.raw.assignment()) == len(other.raw.assignment()) == 1,
+        what="one and one are assigned",
+    )
+
+
 def _send(lab: Lab, producer: Producer, consumer: Client, metadata: object = None) -> None:
     """Add the consumer's positions to the transaction, as documented by send_offsets_to_transaction."""
     positions = consumer.raw.position(consumer.raw.assignment())
@@ -101,12 +111,7 @@ def a_transaction_over_a_rebalance(lab: Lab) -> None:
     metadata = consumer.raw.consumer_group_metadata()
     other = lab.other_member(client_id="b", partition_assignment_strategy="range", enable_auto_commit=False)
     other.subscribe([source])
-    lab.together(
-        consumer,
-        other,
-        until=lambda: len(consumer.raw.assignment()) == len(other.raw.assignment()) == 1,
-        what="one and one are assigned",
-    )
+    _share(lab, consumer, other)
     lab.attempt(
         "send offsets", lambda: producer.send_offsets_to_transaction(partitions(source, 5, 5), metadata, 30)
     )
@@ -124,12 +129,7 @@ def a_transaction_beside_one_that_a_former_member_left_open(lab: Lab) -> None:
     consumer.subscribe([source])
     consumer.read(10)
     other.subscribe([source])
-    lab.together(
-        consumer,
-        other,
-        until=lambda: len(consumer.raw.assignment()) == len(other.raw.assignment()) == 1,
-        what="one and one are assigned",
-    )
+    _share(lab, consumer, other)
     open_one = _producer(lab, "open")
     open_one.begin_transaction()
     (theirs,) = other.raw.assignment()
@@ -171,12 +171,7 @@ def a_transaction_committed_in_on_revoke(lab: Lab) -> None:
         producer.produce(target, message.value())
     other = lab.other_member(client_id="b", partition_assignment_strategy="range", enable_auto_commit=False)
     other.subscribe([source])
-    lab.together(
-        consumer,
-        other,
-        until=lambda: len(consumer.raw.assignment()) == len(other.raw.assignment()) == 1,
-        what="one and one are assigned",
-    )
+    _share(lab, consumer, other)
     other.idle(0.3)
     lab.note(f"stored {lab.stored(source, partitions=2)}")
     consumer.subscribe([source])  # without the callback: the transaction that is open has nothing in it
