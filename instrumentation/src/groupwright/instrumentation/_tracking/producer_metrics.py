@@ -38,9 +38,8 @@ class ProducerInstrumentation:
         self._on_removed = on_removed
         self._logger = logger
         self._increments = CounterIncrements()
-        self._sampling = (
-            threading.RLock()
-        )  # reentrant: a signal handler may scrape while it interrupts a scrape
+        # Reentrant: a signal handler may scrape while it interrupts a scrape.
+        self._sampling = threading.RLock()
         self._logged = self._removed = False
         callbacks.on_failure = self._record_failure
         callbacks.on_statistics = self._on_statistics
