@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -26,31 +27,32 @@ _LDFLAGS = f"-s -w -X {_CAPABILITIES}Major=1 -X {_CAPABILITIES}Minor=36"
 
 def folder() -> Path:
     """Return the folder of the pinned programs, in the user's cache; it may not exist yet."""
+    return cached("charts-tools", [HERE / name for name in _PINS], _LDFLAGS)
+
+
+def cached(name: str, pins: list[Path], flags: str) -> Path:
+    """Return a folder in the user's cache, named after a hash of the files `pins` and the linker's flags."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    pins = b"".join((HERE / name).read_bytes() for name in _PINS) + _LDFLAGS.encode()
-    return cache / "groupwright" / "charts-tools" / hashlib.sha256(pins).hexdigest()[:16]
+    pinned = b"".join(path.read_bytes() for path in pins) + flags.encode()
+    return cache / "groupwright" / name / hashlib.sha256(pinned).hexdigest()[:16]
 
 
-def build(target: Path) -> None:
-    """Build all programs into `target`, which is created atomically.
+def build(made: Path) -> None:
+    """Build all programs into the folder `made`.
 
     Raises:
         subprocess.CalledProcessError: if Go cannot; it has said why on standard error.
         subprocess.TimeoutExpired: if it takes longer than half an hour.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix="building-") as name:
-        made = Path(name) / "made"
-        _go(HERE, "install", f"-ldflags={_LDFLAGS}", "tool", GOBIN=str(made))
-        module = Path(json.loads(_go(HERE / "crds", "mod", "download", "-json", _OPERATOR))["Dir"])
-        for kind in _KINDS:
-            source = module / "example" / "prometheus-operator-crd" / f"monitoring.coreos.com_{kind}.yaml"
-            shutil.copyfile(source, made / f"{kind}.yaml")
-        if not target.exists():
-            made.rename(target)
+    go(HERE, "install", f"-ldflags={_LDFLAGS}", "tool", GOBIN=str(made))
+    module = Path(json.loads(go(HERE / "crds", "mod", "download", "-json", _OPERATOR))["Dir"])
+    for kind in _KINDS:
+        source = module / "example" / "prometheus-operator-crd" / f"monitoring.coreos.com_{kind}.yaml"
+        shutil.copyfile(source, made / f"{kind}.yaml")
 
 
-def _go(where: Path, *arguments: str, **environment: str) -> str:
+def go(where: Path, *arguments: str, **environment: str) -> str:
+    """Run Go in a folder with a ``go.mod``, and return its output; raises as `build`."""
     # readonly: what go.mod does not name is an error, never a newer version.
     settings = {"GOFLAGS": "-mod=readonly -buildvcs=false", **environment}
     return subprocess.run(
@@ -64,11 +66,14 @@ def _go(where: Path, *arguments: str, **environment: str) -> str:
     ).stdout
 
 
-def _main() -> int:
-    target = folder()
-    if "--folder" in sys.argv[1:]:
-        sys.stdout.write(f"{target}\n")
-        return 0
+def build_once(target: Path, builder: Callable[[Path], None], progress: str) -> int:
+    """Build programs if `target` does not exist, which is created atomically; return the exit status.
+
+    Args:
+        target: The folder of the programs.
+        builder: Builds them into a folder that does not exist yet.
+        progress: What is built, and how long it takes.
+    """
     if target.exists():
         sys.stdout.write(f"{target} is up to date\n")
         return 0
@@ -77,10 +82,15 @@ def _main() -> int:
             "The programs that check the chart are built with Go 1.26 or later, which is not installed\n"
         )
         return 1
-    sys.stdout.write("building helm and helm-unittest: a minute and a half on two cores ...\n")
+    sys.stdout.write(f"building {progress} ...\n")
     sys.stdout.flush()
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        build(target)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix="building-") as name:
+            made = Path(name) / "made"
+            builder(made)
+            if not target.exists():
+                made.rename(target)
     except subprocess.CalledProcessError as error:
         sys.stderr.write(f"{' '.join(error.cmd)} failed with status {error.returncode}\n")
         return 1
@@ -89,6 +99,14 @@ def _main() -> int:
         return 1
     sys.stdout.write(f"{target} is built\n")
     return 0
+
+
+def _main() -> int:
+    target = folder()
+    if "--folder" in sys.argv[1:]:
+        sys.stdout.write(f"{target}\n")
+        return 0
+    return build_once(target, build, "helm and helm-unittest: a minute and a half on two cores")
 
 
 if __name__ == "__main__":
