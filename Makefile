@@ -17,7 +17,7 @@ OLD_TYPER := -W "ignore:'click.utils:DeprecationWarning"
 HELM = "$$($(BIN)/python charts/tools/programs.py --folder)/helm"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-picture demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows lint-image types format check docs docs-check docs-site lock build sbom release-check package-chart publish-chart publish-image bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth chaos-pipeline clean
+.PHONY: help demo demo-picture demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows lint-image types format check docs docs-check docs-site lock build sbom release-check package-chart publish-chart publish-image bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-upgrade charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth chaos-pipeline clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -136,6 +136,10 @@ bench-instrumentation: $(VENV)/.dev ## Measure what instrumentation costs: throu
 
 charts-tools: $(VENV)/.dev ## Build the programs that check the chart, once (needs Go)
 	$(BIN)/python charts/tools/programs.py
+
+charts-upgrade: $(VENV)/.dev charts-tools ## Upgrade the chart on a real Kubernetes API server, built once in minutes (needs Go)
+	$(BIN)/python -m charts.tools.api_server
+	$(BIN)/python -m pytest charts/tests/test_chart_api_server.py -n 0 $(ARGS)
 
 charts-pictures: $(VENV)/.dev charts-tools ## Draw the dashboards from a real storm (needs Debian's prometheus)
 	$(BIN)/python -m charts.live $(ARGS)

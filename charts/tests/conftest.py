@@ -25,6 +25,7 @@ class Helm:
 
     program: Path
     home: Path
+    kubeconfig: Path = Path("/dev/null")  # no cluster
 
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -33,13 +34,15 @@ class Helm:
             text=True,
             timeout=PATIENCE,
             check=False,
-            # No cluster, no plug-ins, no repositories.
-            env={"HOME": str(self.home), "PATH": "/usr/bin:/bin", "KUBECONFIG": "/dev/null"},
+            # No plug-ins, no repositories.
+            env={"HOME": str(self.home), "PATH": "/usr/bin:/bin", "KUBECONFIG": str(self.kubeconfig)},
         )
 
-    def template(self, *arguments: str | Path, release: str = "tower") -> list[dict[str, Any]]:
+    def template(
+        self, *arguments: str | Path, release: str = "tower", chart: Path = CHART
+    ) -> list[dict[str, Any]]:
         """Return what an installation in the namespace `operations` would be, object by object."""
-        rendered = self.run("template", release, CHART, "--namespace=operations", *arguments)
+        rendered = self.run("template", release, chart, "--namespace=operations", *arguments)
         assert rendered.returncode == 0, rendered.stderr
         return [each for each in yaml.safe_load_all(rendered.stdout) if each]
 

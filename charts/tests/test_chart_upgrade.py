@@ -1,6 +1,7 @@
 """Upgrades from former versions of the chart: their values are accepted, and no immutable field changes.
 
-Each file in `former/` has the example values of one version, and the immutable fields of its objects.
+Each YAML file in `former/` has the example values of one version, and the immutable fields of its objects. The
+version's package is beside it; `test_chart_api_server` installs it.
 """
 
 from pathlib import Path
@@ -52,6 +53,17 @@ def test_an_upgrade_changes_no_immutable_field(
     upgraded = helm.template("--is-upgrade", "--values", values)
 
     assert immutable(upgraded) == former["objects"]
+
+
+@pytest.mark.parametrize("version", FORMER, ids=lambda path: path.stem)
+def test_the_package_has_the_recorded_objects(helm: Helm, tmp_path: Path, version: Path) -> None:
+    for former in yaml.safe_load(version.read_text(encoding="utf-8")).values():
+        values = tmp_path / "values.yaml"
+        values.write_text(yaml.safe_dump(former["values"]), encoding="utf-8")
+
+        manifests = helm.template("--values", values, chart=version.with_suffix(".tgz"))
+
+        assert immutable(manifests) == former["objects"]
 
 
 def test_a_changed_selector_is_found(helm: Helm) -> None:
