@@ -1,7 +1,7 @@
 """Upgrades from former versions of the chart: their values are accepted, and no immutable field changes.
 
-Each YAML file in `former/` has the example values of one version, and the immutable fields of its objects. The
-version's package is beside it; `test_chart_api_server` installs it.
+Each YAML file in `former/` has the example values of one version, and the immutable fields of its objects.
+The version's package is beside it; `test_chart_api_server` installs it.
 """
 
 from pathlib import Path
