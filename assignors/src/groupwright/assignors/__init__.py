@@ -48,7 +48,14 @@ if TYPE_CHECKING:
     from groupwright.assignors._model.arrays import PartitionArray
     from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
     from groupwright.assignors._model.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
-    from groupwright.assignors._model.group import NO_GENERATION, Group, JoinedMember, Member, Topic
+    from groupwright.assignors._model.group import (
+        NO_GENERATION,
+        Group,
+        JoinedMember,
+        Member,
+        Topic,
+        subscribed_topics,
+    )
     from groupwright.assignors._model.partitions import PartitionsByTopic
     from groupwright.assignors._model.weight_arrays import smooth_weights, with_weights
     from groupwright.assignors._model.weight_source import GroupMeasurements, WeightSource
@@ -66,12 +73,7 @@ if TYPE_CHECKING:
     from groupwright.assignors._wire.processing_times import sends_processing_times, sent_processing_times
     from groupwright.assignors.builtin import builtin_assignors, by_name
     from groupwright.assignors.co_partitioned import CoPartitionedStickyAssignor
-    from groupwright.assignors.leader import (
-        assign_members,
-        decode_members,
-        perform_assignment,
-        subscribed_topics,
-    )
+    from groupwright.assignors.leader import assign_members, decode_members, perform_assignment
     from groupwright.assignors.load_aware import LoadAwareAssignor
     from groupwright.assignors.load_check import LoadCheck, check_load
     from groupwright.assignors.range import RangeAssignor
@@ -97,7 +99,7 @@ _MODULES = {
     "assign_members": "leader",
     "decode_members": "leader",
     "perform_assignment": "leader",
-    "subscribed_topics": "leader",
+    "subscribed_topics": "_model.group",
     "LoadReport": "_algorithms.load_report",
     "evaluate_load": "_algorithms.load_report",
     "AssignmentQuality": "_algorithms.quality",

@@ -61,12 +61,6 @@ def decode_members(joined: Sequence[JoinedMember]) -> list[Member]:
     return list(members)
 
 
-def subscribed_topics(members: Iterable[Member]) -> frozenset[str]:
-    """Return all topics that any member subscribes to: those whose metadata the leader needs."""
-    distinct = {id(member.topics): member.topics for member in members}  # decoded members share equal tuples
-    return frozenset().union(*distinct.values())
-
-
 def assign_members(
     assignor: Assignor,
     members: Iterable[Member],

@@ -5,19 +5,15 @@ from collections.abc import Collection
 import numpy as np
 
 from groupwright.assignors._algorithms.claims import resolve_claims
-from groupwright.assignors._algorithms.indexed_group import (
-    NOT_FOUND,
-    IndexedGroup,
-    PairTable,
-    distinct_subscriptions,
-)
+from groupwright.assignors._algorithms.indexed_group import IndexedGroup
+from groupwright.assignors._model.arrays import NOT_FOUND, PairTable
 from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.assignor import Assignor, check_assignor
 from groupwright.assignors._model.columns import difference
-from groupwright.assignors._model.group import Group
+from groupwright.assignors._model.group import Group, subscribed_topics
 from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._model.partitions import PartitionsByTopic
-from groupwright.assignors._wire.interning import topic_indexes
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors._wire.interning import IndexedSubscriptions
 from groupwright.assignors._wire.owned import OwnedColumns
 from groupwright.assignors.errors import AssignorError, InvalidInputError
 
@@ -81,13 +77,12 @@ def unassigned(group: Group, assignment: Assignment, *, unclaimed: bool = False)
 
 def _free(group: Group, assignment: Assignment) -> PartitionsByTopic:
     if assignment.count == sum(topic.partitions for topic in group.topics.values()):
-        return PartitionsByTopic()
-    subscriptions, _ = distinct_subscriptions(group.members)
-    subscribed = frozenset().union(*subscriptions)
+        return NO_PARTITIONS
+    subscribed = subscribed_topics(group.members)
     topics = sorted_names(name for name in group.topics if name in subscribed)
     starts = np.cumsum([0, *(group.topics[name].partitions for name in topics)])
     if assignment.count == starts[-1]:
-        return PartitionsByTopic()
+        return NO_PARTITIONS
     start_of = dict(zip(topics, starts.tolist(), strict=False))
     run_starts = np.array([start_of[name] for name in assignment.topics], np.int64)[assignment.run_topics]
     free = np.ones(starts[-1], np.bool_)
@@ -136,17 +131,11 @@ def _check_partitions(group: Group, assignment: Assignment) -> None:
 
 def _check_subscriptions(group: Group, assignment: Assignment) -> None:
     members = {member.id: member for member in group.members}
-    subscriptions, subscription_of = distinct_subscriptions(members[id_] for id_ in assignment.members)
-    topics = list(topic_indexes(assignment.topics, subscriptions))
-    subscribed = PairTable(
-        np.repeat(np.arange(len(topics)), [listed.size for listed in topics]),
-        np.concatenate([np.empty(0, np.int32), *topics]),
-        len(assignment.topics) + 1,
-    )
+    subscriptions = IndexedSubscriptions.of(map(members.__getitem__, assignment.members), assignment.topics)
+    subscribed = PairTable(subscriptions.subscription, subscriptions.topic, len(assignment.topics) + 1)
     member = np.repeat(np.arange(len(assignment.members)), np.diff(assignment.member_starts))
-    unsubscribed = np.flatnonzero(
-        subscribed.find(subscription_of[member], assignment.run_topics) == NOT_FOUND
-    )
+    found = subscribed.find(subscriptions.of_member[member], assignment.run_topics)
+    unsubscribed = np.flatnonzero(found == NOT_FOUND)
     if unsubscribed.size:
         run = unsubscribed[0]
         raise AssignorError(

@@ -1,22 +1,24 @@
 """Group with members, topics and partitions as integers, for computing in arrays."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from groupwright.assignors._model.arrays import Int32Array, IntegerArray, Offsets, numbers_in_slices
+from groupwright.assignors._model.arrays import (
+    NOT_FOUND,
+    Int32Array,
+    IntegerArray,
+    Offsets,
+    PairTable,
+    numbers_in_slices,
+)
 from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
-from groupwright.assignors._model.group import Group, Member
+from groupwright.assignors._model.group import Group
 from groupwright.assignors._model.order import sorted_members, sorted_names
-from groupwright.assignors._wire.interning import topic_indexes
-
-NOT_FOUND = -1
-"""Index of a pair that is not in the table."""
+from groupwright.assignors._wire.interning import IndexedSubscriptions
 
 _RADIX_SORT_LIMIT = 2**16  # numpy sorts integers of 16 bits with a radix sort, longer ones slower
-_MAX_TABLE_SIZE = 2**22  # of a look-up table at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +46,10 @@ class IndexedGroup:
     def of(cls, group: Group) -> "IndexedGroup":
         """Create the indexed form of a group."""
         members = sorted_members(group.members)
-        subscriptions, subscription_of = distinct_subscriptions(members)
         names = sorted_names(name for name, topic in group.topics.items() if topic.partitions)
-        topics, subscriber_set_of, subscriber_sets = _subscriber_sets(names, subscriptions, subscription_of)
+        topics, subscriber_set_of, subscriber_sets = _subscriber_sets(
+            names, IndexedSubscriptions.of(members, names)
+        )
         return cls(
             members=tuple(member.id for member in members),
             topics=topics,
@@ -134,71 +137,16 @@ class IndexedGroup:
         return owners
 
 
-def distinct_subscriptions(members: Iterable[Member]) -> tuple[list[tuple[str, ...]], Int32Array]:
-    """Return the distinct subscriptions, and `(members,) int32`: the index of each member's among them."""
-    numbers: dict[tuple[str, ...], int] = {}
-    by_identity: dict[int, int] = {}  # members share long tuples, which are slow to hash
-    number_of = []
-    for member in members:
-        number = by_identity.get(id(member.topics))
-        if number is None:
-            number = by_identity[id(member.topics)] = numbers.setdefault(member.topics, len(numbers))
-        number_of.append(number)
-    return list(numbers), np.array(number_of, np.int32)
-
-
-class PairTable:
-    """Finds pairs of numbers in a table of pairs, many at a time."""
-
-    def __init__(self, first: IntegerArray, second: IntegerArray, bound: int) -> None:
-        """Create the table of these pairs.
-
-        Args:
-            first: `(pairs,)` integers: the first numbers, ascending.
-            second: `(pairs,)` integers: the second numbers.
-            bound: An upper bound of the second numbers, exclusive.
-        """
-        self._first = first
-        self._second = second
-        self._bound = bound
-
-    def find(self, first: IntegerArray, second: IntegerArray) -> Int32Array:
-        """Return `(pairs,) int32`: the index of each of these pairs in the table, or `NOT_FOUND`.
-
-        The look-up uses a dense array of all possible pairs, built for part of the first numbers at a time so
-        that its size is bounded.
-        """
-        found = np.full(first.size, NOT_FOUND, np.int32)
-        firsts = int(self._first[-1]) + 1 if self._first.size else 0
-        at_once = max(1, _MAX_TABLE_SIZE // self._bound)
-        for start in range(0, firsts, at_once):
-            end = min(start + at_once, firsts)
-            is_all = end - start == firsts and (not first.size or int(first.max()) < end)
-            chosen = slice(None) if is_all else slice(*np.searchsorted(self._first, [start, end]))
-            indexes = np.arange(self._first.size, dtype=np.int32)[chosen]
-            table = np.full((end - start) * self._bound, NOT_FOUND, np.int32)
-            table[(self._first[chosen] - start).astype(np.int64) * self._bound + self._second[chosen]] = (
-                indexes
-            )
-            asked = slice(None) if is_all else np.flatnonzero((first >= start) & (first < end))
-            found[asked] = table[(first[asked] - start).astype(np.int64) * self._bound + second[asked]]
-        return found
-
-
 def _subscriber_sets(
-    names: tuple[str, ...], subscriptions: Sequence[tuple[str, ...]], subscription_of: Int32Array
+    names: tuple[str, ...], subscriptions: IndexedSubscriptions
 ) -> tuple[tuple[str, ...], Int32Array, tuple[Int32Array, ...]]:
     """Return the subscribed topics, the index of each topic's subscriber set, and the subscriber sets.
 
     Args:
         names: The topics that have partitions.
-        subscriptions: The distinct subscriptions.
-        subscription_of: The index of each member's subscription.
+        subscriptions: The members' subscriptions, as indexes into `names`.
     """
-    topic = np.concatenate([np.empty(0, np.int32), *topic_indexes(names, subscriptions)])
-    subscription = np.repeat(
-        np.arange(len(subscriptions), dtype=np.int32), [len(listed) for listed in subscriptions]
-    )
+    topic, subscription = subscriptions.topic, subscriptions.subscription
     by_topic = np.argsort(
         topic.astype(np.uint16 if len(names) < _RADIX_SORT_LIMIT else np.int32), kind="stable"
     )
@@ -216,21 +164,20 @@ def _subscriber_sets(
         number = numbers.setdefault(subscribed_by.tobytes(), len(numbers))
         subscriber_set_of.append(number)
         if number == len(subscriber_sets):
-            subscriber_sets.append(_subscribers(subscribed_by, subscription_of, len(subscriptions)))
+            subscriber_sets.append(_subscribers(subscribed_by, subscriptions))
     topics = names if wanted.size == len(names) else tuple(names[number] for number in wanted.tolist())
     return topics, np.array(subscriber_set_of, np.int32), tuple(subscriber_sets)
 
 
-def _subscribers(subscriptions: Int32Array, subscription_of: Int32Array, count: int) -> Int32Array:
-    """Return `(subscribers,) int32`: the members with one of these subscriptions, ascending.
+def _subscribers(chosen: Int32Array, subscriptions: IndexedSubscriptions) -> Int32Array:
+    """Return `(subscribers,) int32`: the members with one of the chosen subscriptions, ascending.
 
     Args:
-        subscriptions: Indexes of subscriptions, ascending.
-        subscription_of: The index of each member's subscription.
-        count: The number of all subscriptions.
+        chosen: Indexes of subscriptions, ascending.
+        subscriptions: The members' subscriptions.
     """
-    if count == subscription_of.size:
-        return subscriptions  # every member has its own, numbered in the order of members
-    is_chosen = np.zeros(count, np.bool_)
-    is_chosen[subscriptions] = True
-    return np.flatnonzero(is_chosen[subscription_of]).astype(np.int32)
+    if subscriptions.count == subscriptions.of_member.size:
+        return chosen  # every member has its own, numbered in the order of members
+    is_chosen = np.zeros(subscriptions.count, np.bool_)
+    is_chosen[chosen] = True
+    return np.flatnonzero(is_chosen[subscriptions.of_member]).astype(np.int32)

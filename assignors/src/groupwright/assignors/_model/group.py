@@ -236,6 +236,12 @@ class Group:
         return {name: members[name] for name in sorted_names(assignable)}
 
 
+def subscribed_topics(members: Iterable[Member]) -> frozenset[str]:
+    """Return all topics that any member subscribes to: those whose metadata the leader needs."""
+    distinct = {id(member.topics): member.topics for member in members}  # decoded members share equal tuples
+    return frozenset().union(*distinct.values())
+
+
 def _weights_list(topic: Topic) -> list[float] | None:
     return None if topic.weights is None else topic.weights.tolist()
 

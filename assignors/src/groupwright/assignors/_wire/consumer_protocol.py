@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from groupwright.assignors._model.group import NO_GENERATION
 from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors._wire import primitives
-from groupwright.assignors.errors import InvalidInputError
+
+PROTOCOL = "ConsumerProtocol"
+"""Name of both formats in error messages."""
 
 NEWEST_VERSION = 3
 """Newest version of both formats."""
@@ -69,7 +71,7 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSIO
         InvalidInputError: The version does not exist, or a value is too large for its field.
     """
     parts = [
-        encode_version(version),
+        primitives.version(version, NEWEST_VERSION, PROTOCOL),
         primitives.strings(subscription.topics, "topics"),
         primitives.nullable_bytes(subscription.user_data, "user data"),
     ]
@@ -104,7 +106,7 @@ def encode_assignment(
     """
     assigned = partitions if isinstance(partitions, PartitionsByTopic) else PartitionsByTopic(partitions)
     parts = (
-        encode_version(version),
+        primitives.version(version, NEWEST_VERSION, PROTOCOL),
         primitives.topic_partitions(assigned),
         primitives.nullable_bytes(user_data, "user data"),
     )
@@ -121,38 +123,15 @@ def decode_assignment(data: bytes) -> MemberAssignment:
         MalformedBytesError: The bytes are not an assignment.
     """
     reader = primitives.Reader(data, "assignment")
-    read_version(reader)
+    reader.version()
     return MemberAssignment(
         reader.topic_partitions("assigned partitions"), reader.nullable_bytes("user data")
     )
 
 
-def encode_version(version: int) -> bytes:
-    """Write the version that both formats begin with.
-
-    Raises:
-        InvalidInputError: The version does not exist.
-    """
-    if not 0 <= version <= NEWEST_VERSION:
-        raise InvalidInputError(f"ConsumerProtocol has versions 0 to {NEWEST_VERSION}, not {version}")
-    return version.to_bytes(2, "big")
-
-
-def read_version(reader: primitives.Reader) -> int:
-    """Read the version that both formats begin with.
-
-    Raises:
-        MalformedBytesError: It is negative or missing.
-    """
-    version = reader.int16("version")
-    if version < 0:
-        raise reader.malformed("a version of 0 or more", f"{version}", back=2)
-    return version
-
-
 def read_subscription(reader: primitives.Reader) -> Subscription:
     """Read a subscription; see `decode_subscription`."""
-    version = read_version(reader)
+    version = reader.version()
     topics = reader.strings(TOPICS)
     user_data = reader.nullable_bytes("user data")
     owned = reader.topic_partitions("owned partitions") if version >= OWNED_SINCE else NO_PARTITIONS

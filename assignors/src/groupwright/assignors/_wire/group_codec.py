@@ -109,7 +109,7 @@ def encode_assignments(
         assignment.run_topics,
         assignment.run_starts,
         assignment.partitions,
-        head=consumer_protocol.encode_version(version),
+        head=primitives.version(version, consumer_protocol.NEWEST_VERSION, consumer_protocol.PROTOCOL),
         tail=primitives.NULL_BYTES,
     )
     positions = bounds.tolist()

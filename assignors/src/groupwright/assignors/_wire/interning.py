@@ -1,18 +1,20 @@
 """Interning: each distinct name in many members' bytes becomes one string and one number."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import repeat, zip_longest
 
 import numpy as np
 
 from groupwright.assignors._model.arrays import (
     BoolArray,
+    Int32Array,
     Int64Array,
-    IntegerArray,
     TopicNumbers,
     UInt64Array,
     unaligned_view,
 )
+from groupwright.assignors._model.group import Member
 from groupwright.assignors._model.order import sorted_names
 
 NOT_INTERNED = -1
@@ -50,12 +52,49 @@ class InternedNames(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can 
         return interned
 
 
-def topic_indexes(topics: Sequence[str], lists: Sequence[tuple[str, ...]]) -> Iterator[IntegerArray]:
+@dataclass(frozen=True, eq=False, slots=True)
+class IndexedSubscriptions:
+    """Subscriptions of a group's members, as pairs of a distinct subscription and one of its topics.
+
+    Attributes:
+        count: The number of distinct subscriptions.
+        of_member: `(members,) int32`: the index of each member's subscription.
+        subscription: `(pairs,) int32`: the subscription of each pair, ascending.
+        topic: `(pairs,) int32`: the topic of each pair, in the order of the subscription.
+    """
+
+    count: int
+    of_member: Int32Array
+    subscription: Int32Array
+    topic: Int32Array
+
+    @classmethod
+    def of(cls, members: Iterable[Member], topics: Sequence[str]) -> "IndexedSubscriptions":
+        """Return the members' subscriptions.
+
+        Args:
+            members: The members.
+            topics: The topics that count. Any other topic has the index `len(topics)`.
+        """
+        numbers: dict[tuple[str, ...], int] = {}
+        by_identity: dict[int, int] = {}  # members share long tuples, which are slow to hash
+        of_member = []
+        for member in members:
+            number = by_identity.get(id(member.topics))
+            if number is None:
+                number = by_identity[id(member.topics)] = numbers.setdefault(member.topics, len(numbers))
+            of_member.append(number)
+        subscription = np.repeat(np.arange(len(numbers), dtype=np.int32), list(map(len, numbers)))
+        topic = np.concatenate([np.empty(0, np.int32), *_topic_indexes(topics, numbers)])
+        return cls(len(numbers), np.array(of_member, np.int32), subscription, topic)
+
+
+def _topic_indexes(topics: Sequence[str], lists: Iterable[tuple[str, ...]]) -> Iterator[Int32Array]:
     """Yield each list of names as indexes into `topics`; a name that is not in it has index `len(topics)`."""
     numbers = {topic: number for number, topic in enumerate(topics)}
-    tables: dict[int, TopicNumbers] = {}
+    tables: dict[int, Int32Array] = {}
 
-    def numbers_of(names: Sequence[str]) -> TopicNumbers:
+    def numbers_of(names: Sequence[str]) -> Int32Array:
         return np.fromiter(map(numbers.get, names, repeat(len(topics))), np.int32, len(names))
 
     for listed in lists:

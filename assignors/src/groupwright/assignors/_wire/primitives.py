@@ -49,6 +49,13 @@ class Reader:
         """Read an INT32."""
         return self._int(4, what)
 
+    def version(self) -> int:
+        """Read the INT16 version that a format begins with; a negative one is malformed."""
+        version = self.int16("version")
+        if version < 0:
+            raise self.malformed("a version of 0 or more", f"{version}", back=2)
+        return version
+
     def float64(self, what: str) -> float:
         """Read a FLOAT64, which may be NaN or infinite."""
         (number,) = struct.unpack(">d", self._int(8, what).to_bytes(8, "big", signed=True))
@@ -135,6 +142,17 @@ class Reader:
             return raw.decode()
         except UnicodeDecodeError as error:
             raise self.malformed(f"UTF-8 in {what}", f"{raw!r}", back=len(raw)) from error
+
+
+def version(number: int, newest: int, what: str) -> bytes:
+    """Write the INT16 version that the format `what` begins with.
+
+    Raises:
+        InvalidInputError: The format has no such version.
+    """
+    if not 0 <= number <= newest:
+        raise InvalidInputError(f"{what} has versions 0 to {newest}, not {number}")
+    return number.to_bytes(2, "big")
 
 
 def string(text: str, what: str) -> bytes:
