@@ -43,10 +43,10 @@ from groupwright.consumer._protocol.model import (
     Offsets,
     SyncGroupResponse,
 )
-from groupwright.consumer._protocol.rebalance import Leadership
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import PollClock, Timing
 from groupwright.consumer._protocol.transitions import State
+from groupwright.core import Leadership
 from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -488,6 +488,20 @@ def test_commits_end_when_the_coordinator_is_refused_and_each_later_one_looks_ag
     assert [(dict(result.errors), result.message) for result in results] == [
         ({("t", 0): KafkaError._WAIT_COORD}, "Not authorized")
     ] * 2
+
+
+def test_each_commit_fails_at_its_own_deadline(
+    rig: Rig, eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    """No broker can be reached. The second commit's deadline is the first."""
+    ended: list[str] = []
+    now = time.monotonic()
+    rig.driver.commit({("t", 0): Offset(5)}, now + 0.6, lambda _: ended.append("later"))
+    rig.driver.commit({("t", 0): Offset(6)}, now + 0.2, lambda _: ended.append("sooner"))
+    eventually(lambda: len(ended) == 2, "both commits' end")
+
+    assert ended == ["sooner", "later"]
+    assert time.monotonic() >= now + 0.6
 
 
 # --- Commits of a cooperative member that joins ---------------------------------------------------------

@@ -70,9 +70,7 @@ class Coordinator:
         self.rebalancing = True
         syncing, self.syncing = self.syncing, {}
         for player, parked in syncing.values():
-            player.feed(
-                player.member.synced, parked.attempt, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)
-            )
+            player.feed(parked.answered, player.member, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
         if not self.joining or self.joining.keys() < self.members.keys():
             return
         self.rebalancing, self.synced = False, False
@@ -100,15 +98,15 @@ class Coordinator:
             answer = SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)
         else:
             self.syncing[sent.identity.member_id] = (player, sent)
-            if sent.assignments:
-                self.assignments, self.synced = dict(sent.assignments), True
+            if sent.assignment is not None:
+                self.assignments, self.synced = dict(sent.assignment.assignments), True
             if self.synced:
                 syncing, self.syncing = self.syncing, {}
                 for id_, (other, parked) in syncing.items():
                     answer = SyncGroupResponse(0, "consumer", self.protocol, self.assignments.get(id_, b""))
-                    other.feed(other.member.synced, parked.attempt, answer)
+                    other.feed(parked.answered, other.member, answer)
             return
-        player.feed(player.member.synced, sent.attempt, answer)
+        player.feed(sent.answered, player.member, answer)
 
     def heartbeat(self, sent: act.SendHeartbeat) -> int:
         if sent.identity.member_id not in self.members:

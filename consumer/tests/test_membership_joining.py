@@ -132,7 +132,7 @@ def test_the_leader_plans_and_a_follower_only_asks(player: "Player") -> None:
 
     computed = act.GroupAssignment({"m-1": b"t:0"}, frozenset({"t"}), MetadataResponse())
     player.feed(plan.answered, player.member, computed)
-    assert player.take(act.SendSyncGroup).assignments == {"m-1": b"t:0"}
+    assert player.take(act.SendSyncGroup).assignment is computed
 
 
 def test_a_leader_that_the_coordinator_tells_to_skip_the_plan_sends_an_empty_one(player: "Player") -> None:
@@ -145,7 +145,9 @@ def test_a_leader_that_the_coordinator_tells_to_skip_the_plan_sends_an_empty_one
         player.member.facts.attempt, "range", (JoinedMember("m-1", None, b""),), skip=True
     )
     player.answer_plan({"t": 2})
-    assert player.take(act.SendSyncGroup).assignments == {}
+    sent = player.take(act.SendSyncGroup).assignment
+    assert sent is not None
+    assert sent.assignments == {}
 
 
 def test_a_group_without_a_leader_is_no_error(player: "Player") -> None:

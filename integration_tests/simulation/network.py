@@ -278,7 +278,10 @@ class Network:
         return await self.process.requests.look_up(self._find_coordinator())
 
     async def _find_coordinator(self) -> tuple[int, str]:
-        response = await self._anywhere(bmsg.FindCoordinatorRequest(self.group_id))
+        request = bmsg.FindCoordinatorRequest(self.group_id)
+        answered = self.request_stats.sent(request)
+        response = await self._anywhere(request)
+        answered(response)
         if response.error:
             return int(response.error), "the coordinator could not be looked up"
         if self._coordinator is None or self._coordinator[0] != response.broker:
@@ -322,11 +325,8 @@ class Network:
     async def _anywhere(self, request: AnyRequest) -> Any:
         live = len(self.cluster.brokers)
         broker = self._random.randrange(live)
-        stats = self.request_stats.sent(request)
         timeout = min(self._config.request_timeout, self._config.session_timeout / 3)
-        response = await self._link(broker).request(request, timeout)
-        stats(response)
-        return response
+        return await self._link(broker).request(request, timeout)
 
     def _link(self, broker: int) -> _Link:
         if broker not in self._links:

@@ -7,8 +7,7 @@ Only a member that leads imports this module, since it imports numpy.
 """
 
 from groupwright.assignors import Assignment, Group, evaluate, evaluate_load
-from groupwright.consumer._protocol.rebalance import Leadership
-from groupwright.core import GroupLoad
+from groupwright.core import GroupLoad, Leadership
 
 _MAX_SIZE = 500_000
 """Limit on partitions plus (member, topic) pairs of a group; evaluating one takes up to about 0.1 s, and

@@ -1,4 +1,4 @@
-"""Sends the queued commits to the coordinator, one request at a time."""
+"""Sends the queued commits to the coordinator, one request at a time, and fails those that are late."""
 
 import math
 import threading
@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from groupwright.consumer._network.connections import Network
-from groupwright.consumer._protocol.actions import Action
+from groupwright.consumer._network.connections import Network, Timer
 from groupwright.consumer._protocol.commit_queue import (
     DESTROYED,
     WAIT_COORDINATOR,
@@ -45,10 +44,12 @@ class CommitSender:
         self._network = network
         self._feed: Callable[..., None] = feed
         self._queue = CommitQueue()
-        # Commits of a cooperative member during a round: they would wait behind JoinGroup, and are sent after
-        # SyncGroup, in the new generation.
-        self._held: list[Commit] = []
+        self.held: list[Commit] = []
+        """Commits of a cooperative member during a round; see `release`."""
         self._sending = False
+        self._timer: Timer | None = None
+        self._due = math.inf
+        """Monotonic time in seconds at which the timer expires commits."""
         self._drained: list[Any] = []
         # Commits from other threads. The lock ensures that none is appended after `end` has failed them all.
         self._submitted: deque[Commit] = deque()
@@ -77,7 +78,7 @@ class CommitSender:
         with self._submitting:
             self._ended = reason
             late, self._submitted = self._submitted, deque()
-        held, self._held = self._held, []
+        held, self.held = self.held, []
         self._queue.expire(math.inf, reason, DESTROYED)
         for commit in (*held, *late):
             commit.fail(reason, DESTROYED)
@@ -96,20 +97,21 @@ class CommitSender:
             return
         while self._submitted:
             commit = self._submitted.popleft()
+            self._expire_at(commit.deadline)
             identity = self._membership.commit_identity()
             if isinstance(identity, MemberIdentity):
                 self._queue.add(replace(commit, identity=identity))
             elif self._membership.keeps_partitions:
-                self._held.append(commit)
+                self.held.append(commit)
             elif self._membership.lookup_refused:
                 commit.fail("the group's coordinator cannot be looked up", WAIT_COORDINATOR)
             else:
                 commit.done(_refusal(commit.offsets, identity))
         self._feed(self._membership.want_coordinator)
+        self.pump()
 
     def pump(self) -> None:
         """Send the next request if the coordinator is known; resume `drained` if the queue is empty."""
-        self._release()
         if self._queue.idle:
             while self._drained:
                 self._drained.pop().success(None)
@@ -117,37 +119,44 @@ class CommitSender:
             self._sending = True
             self._network.spawn(self._send())
 
-    def _release(self) -> None:
-        """Queue or fail the commits that waited for the end of a cooperative round."""
-        if not self._held:
-            return
+    def release(self) -> None:
+        """Queue or fail the commits that were held, if the cooperative round has ended.
+
+        In the round they would wait behind JoinGroup. They are sent after SyncGroup, in the new generation.
+        """
         identity = self._membership.commit_identity()
         if isinstance(identity, ErrorCode) and self._membership.keeps_partitions:
             return
-        held, self._held = self._held, []
+        held, self.held = self.held, []
         for commit in held:
             if isinstance(identity, ErrorCode):
                 commit.done(_refusal(commit.offsets, identity))
             else:
                 self._queue.add(replace(commit, identity=identity))
+        self.pump()
 
-    def expire(self, now: float) -> None:
+    def _expire_at(self, deadline: float) -> None:
+        """Expire commits at this monotonic time in seconds, or earlier."""
+        if deadline < self._due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._due, self._timer = deadline, self._network.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
         """Fail the commits whose deadline has passed."""
+        now = time.monotonic()
+        self._due, self._timer = math.inf, None
         self._queue.expire(now, "the coordinator did not take it in time")
-        late = [commit for commit in self._held if now >= commit.deadline]
-        self._held = [commit for commit in self._held if now < commit.deadline]
+        late = [commit for commit in self.held if now >= commit.deadline]
+        self.held = [commit for commit in self.held if now < commit.deadline]
         for commit in late:
             commit.done(_refusal(commit.offsets, ErrorCode.REBALANCE_IN_PROGRESS))
+        self._expire_at(min([self._queue.next_deadline, *(commit.deadline for commit in self.held)]))
+        self.pump()
 
     def refuse(self, reason: str, code: int) -> None:
         """Fail all queued commits, because the brokers rejected FindCoordinator for this `reason`."""
         self._queue.expire(math.inf, reason, code)
-
-    @property
-    def next_deadline(self) -> float | None:
-        """Monotonic time at which `expire` is due, in seconds; None if no commit is queued."""
-        first = min([self._queue.next_deadline, *(commit.deadline for commit in self._held)])
-        return None if first == math.inf else first
 
     async def drained(self) -> None:
         """Return when no commit is queued or in flight."""
@@ -163,7 +172,7 @@ class CommitSender:
                 await self._network.sleep(_RETRY_BACKOFF)
         finally:
             self._sending = False
-        self._feed(_nothing)
+        self.pump()
 
     async def _send_request(self, identity: MemberIdentity, offsets: Offsets) -> bool:
         """Send one request; return whether any of its commits goes back to be retried."""
@@ -185,8 +194,3 @@ class CommitSender:
 
 def _refusal(offsets: Offsets, error: ErrorCode) -> CommitResult:
     return CommitResult(dict.fromkeys(offsets, int(error)), "the member is in no stable generation")
-
-
-def _nothing(_now: float) -> list[Action]:
-    """Return no actions: an input without effect, after which the driver sets its timer and calls `pump`."""
-    return []

@@ -185,15 +185,16 @@ class Driver:
         if after is not before:
             self._log.debug("%s -> %s as %s", before.name, after.name, self._membership.identity)
         self._arm_timer(now)
-        self._commits.pump()
+        if self._commits.held:
+            self._commits.release()
 
     def _arm_timer(self, now: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._due = math.inf
-        due = (self._membership.next_tick(now), self._commits.next_deadline)
-        times = [when for when in due if when is not None]
+        due = self._membership.next_tick(now)
+        times = [] if due is None else [due]
         if self._membership.state is not State.UNJOINED:
             # Wakes the thread often enough for `_report_stall` to detect that it did not run.
             times.append(now + self._session_timeout / 4)
@@ -203,7 +204,6 @@ class Driver:
 
     def _tick(self) -> None:
         self._timer = None
-        self._commits.expire(time.monotonic())
         self._feed(lambda now: self._membership.tick(now, self._poll_clock.polled(now)))
 
     def _report_stall(self, now: float) -> None:
@@ -325,6 +325,7 @@ class Driver:
                 self._feed(action.refused, member, code, detail)
             else:
                 self._feed(action.disconnected, member)
+        self._commits.pump()  # the coordinator is known now, or commits were refused
 
     async def _send_join(self, action: act.SendJoinGroup) -> JoinGroupResponse:
         # The coordinator would respond to a commit behind a parked JoinGroup only after the rebalance.
@@ -357,7 +358,8 @@ class Driver:
                 self._feed(action.answered, member, assignment)
 
     async def _send_sync(self, action: act.SendSyncGroup) -> SyncGroupResponse:
-        response = await self._network.sync(action.identity, action.assignments)
+        assignments = {} if action.assignment is None else action.assignment.assignments
+        response = await self._network.sync(action.identity, assignments)
         self._log.debug("SyncGroup answered: error %d", response.error)
         if response.error == ErrorCode.NONE:
             # After SyncGroup, since the whole group waits for that. Before the reply, which ends the step

@@ -18,7 +18,7 @@ from groupwright.consumer._coordinator.fork_safety import not_while_forking
 from groupwright.consumer._network.connections import Network, RequestRefusedError
 from groupwright.consumer._protocol.actions import GroupAssignment
 from groupwright.consumer._protocol.model import DisconnectedError, MetadataResponse
-from groupwright.consumer._protocol.rebalance import Leadership
+from groupwright.core import Leadership
 
 if TYPE_CHECKING:
     from groupwright.assignors import Assignment, Group, LoadCheck, Member, Topic

@@ -29,7 +29,8 @@ from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.model import UNREADABLE, Offsets, Partitions, TopicPartitionKey, keys
-from groupwright.consumer._protocol.rebalance import Clock, Phase
+from groupwright.consumer._protocol.timers import Clock
+from groupwright.core import Phase
 
 _RESETS = {
     "smallest": OFFSET_BEGINNING,

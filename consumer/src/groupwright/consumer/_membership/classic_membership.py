@@ -40,10 +40,9 @@ from groupwright.consumer._protocol.consumer_protocol import (
 )
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import GroupMembershipOperation
-from groupwright.consumer._protocol.rebalance import Kind
 from groupwright.consumer._protocol.subscription import TopicSubscription, parse_subscription
 from groupwright.consumer.errors import ConsumerError
-from groupwright.core import MembershipSnapshot
+from groupwright.core import Kind, MembershipSnapshot
 
 _STOP_TIMEOUT = 2.0
 """Seconds to wait for the end of the network thread."""

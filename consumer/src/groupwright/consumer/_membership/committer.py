@@ -16,6 +16,7 @@ from groupwright.consumer._membership.auto_commit import AutoCommitClock, BusyCo
 from groupwright.consumer._membership.callbacks import Failures
 from groupwright.consumer._membership.group_membership import Handle
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
+from groupwright.consumer._membership.listeners import Listeners
 from groupwright.consumer._membership.offset_tracker import (
     OffsetTracker,
     check_message,
@@ -29,7 +30,6 @@ from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.commit_queue import DESTROYED, NO_ANSWER, CommitResult, PendingCommit
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import ErrorCode, Offset, Offsets, TopicPartitionKey
-from groupwright.consumer._protocol.rebalance import Listeners
 from groupwright.consumer.errors import CommitError
 
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})

@@ -7,8 +7,8 @@ import confluent_kafka
 from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer._membership.callbacks import RebalanceCallback
+from groupwright.consumer._membership.listeners import Listeners
 from groupwright.consumer._protocol.model import GroupMembershipOperation, TopicPartitionKey
-from groupwright.consumer._protocol.rebalance import Listeners
 from groupwright.core import MembershipSnapshot
 
 

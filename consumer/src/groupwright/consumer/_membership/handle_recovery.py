@@ -24,7 +24,7 @@ from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
-from groupwright.consumer._protocol.rebalance import Clock
+from groupwright.consumer._protocol.timers import Clock
 
 _FAILED_CHECKS = 3
 """Consecutive checks without a broker after which the handle is recreated."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Coroutine, MutableMapping
 from typing import Any, Protocol
 
 from groupwright.consumer._protocol.model import DisconnectedError, TopicPartitionKey
-from groupwright.consumer._protocol.rebalance import Clock
+from groupwright.consumer._protocol.timers import Clock
 from groupwright.consumer._protocol.wakeup import Wakeup
 
 LogicalOffset = tuple[TopicPartitionKey, int]

@@ -18,7 +18,6 @@ from groupwright.consumer._network.codecs import MAX_VERSION
 from groupwright.consumer._network.connection_errors import ConnectionClosedError, RefusedError
 from groupwright.consumer._network.event_loop import Loop
 from groupwright.consumer._network.kafka_python import MetadataRequest, kafka_errors
-from groupwright.consumer._network.request_stats import RequestStats
 from groupwright.consumer._network.transport import Connections
 from groupwright.consumer._protocol.model import DisconnectedError
 
@@ -54,7 +53,6 @@ class Brokers(Loop):
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare; nothing is connected before the first request."""
         super().__init__(config.client_id)
-        self.request_stats = RequestStats()
         self._config = config
         security = config.security
         self._manager = Connections(
@@ -177,23 +175,24 @@ class Brokers(Loop):
 
     async def send_anywhere(self, request: Any, timeout: float | None = None) -> Any:
         """Send a request to any broker; return its response."""
+        async with self._any_broker() as node:
+            return await self.send_to(request, node, timeout)
+
+    @asynccontextmanager
+    async def _any_broker(self) -> AsyncIterator[Any]:
+        """Yield the node id of a broker, which stays connected while in the context."""
         node = self._manager.least_loaded_node() if self._bootstrapped else None
         if node is not None:
-            return await self.send_to(request, node, timeout)
-        # No broker is known, or all are down. Also a broker that is starting, or that the controller has
-        # fenced, answers a bootstrap without any broker, not even itself.
-        async with self._bootstrap_server() as server:
-            return await self.send_to(request, server, timeout)
+            yield node
+        else:
+            # No broker is known, or all are down. Also a broker that is starting, or that the controller has
+            # fenced, answers a bootstrap without any broker, not even itself.
+            async with self._bootstrap_server() as server:
+                yield server
 
     async def send_to(self, request: Any, node: Any, timeout: float | None) -> Any:
-        """Send a request to a broker and count it; return its response."""
-        answer = None
-        answered = self.request_stats.sent(request)
-        try:
-            answer = await self._await(lambda: self._request(request, node, timeout))
-        finally:
-            answered(answer)
-        return answer
+        """Send a request to a broker; return its response."""
+        return await self._await(lambda: self._request(request, node, timeout))
 
     async def send_to_broker(self, request: Any, broker: int, timeout: float) -> Any:
         """Send a request to the broker of an id; return its response."""

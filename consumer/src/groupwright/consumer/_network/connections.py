@@ -28,6 +28,7 @@ from groupwright.consumer._network.kafka_python import (
     SyncGroupRequest,
     kafka_errors,
 )
+from groupwright.consumer._network.request_stats import RequestStats
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     DisconnectedError,
@@ -73,6 +74,7 @@ class Network(Brokers):
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare; nothing is connected before the first request."""
         super().__init__(config)
+        self.request_stats = RequestStats()
         self._coordinator: str | None = None
 
     @property
@@ -99,7 +101,8 @@ class Network(Brokers):
             max_version=MAX_VERSION[FindCoordinatorRequest],
         )
         try:
-            response = await self.send_anywhere(request, self.any_broker_timeout)
+            async with self._any_broker() as node:
+                response = await self._send_counted(request, node, self.any_broker_timeout)
         except DisconnectedError:
             self._bootstrapped = False  # the cluster may have moved: start from the configured servers
             raise
@@ -380,7 +383,16 @@ class Network(Brokers):
     async def _send(self, request: Any, timeout: float | None = None) -> Any:
         if self._coordinator is None:
             raise DisconnectedError("the coordinator is not known")
-        return await self.send_to(request, self._coordinator, timeout)
+        return await self._send_counted(request, self._coordinator, timeout)
+
+    async def _send_counted(self, request: Any, node: Any, timeout: float | None) -> Any:
+        response = None
+        answered = self.request_stats.sent(request)
+        try:
+            response = await self.send_to(request, node, timeout)
+        finally:
+            answered(response)
+        return response
 
 
 def _offsets_request(partitions: Iterable[TopicPartitionKey], timestamp: int, *, read_committed: bool) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from groupwright.assignors import JoinedMember
 from groupwright.consumer._protocol.events import Event
+from groupwright.consumer._protocol.membership_state import Timeline
 from groupwright.consumer._protocol.model import (
     JoinGroupPayload,
     JoinGroupResponse,
@@ -21,7 +22,6 @@ from groupwright.consumer._protocol.model import (
     Partitions,
     SyncGroupResponse,
 )
-from groupwright.consumer._protocol.rebalance import Timeline
 
 if TYPE_CHECKING:
     from groupwright.consumer._protocol.membership import Membership
@@ -173,16 +173,16 @@ class FetchMetadata(Request[MetadataResponse]):
 
 @dataclass(frozen=True, slots=True)
 class SendSyncGroup(StepRequest[SyncGroupResponse]):
-    """Send SyncGroup. Only the leader's carries assignments."""
+    """Send SyncGroup. Only the leader's carries an assignment."""
 
     identity: MemberIdentity
-    assignments: Mapping[str, bytes]
+    assignment: GroupAssignment | None = None
 
     to_coordinator = True
 
     def answered(self, member: "Membership", response: SyncGroupResponse, now: float) -> "list[Action]":
         """See `Request`."""
-        return member.synced(self.attempt, response, now)
+        return member.synced(self.attempt, self.assignment, response, now)
 
 
 @dataclass(frozen=True, slots=True)

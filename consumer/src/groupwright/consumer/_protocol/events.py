@@ -6,9 +6,12 @@ So the membership uses neither: it returns events, the network thread puts them 
 """
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from groupwright.consumer._protocol.model import MemberIdentity, Offset, Partitions, TopicPartitionKey
-from groupwright.consumer._protocol.rebalance import Timeline
+
+if TYPE_CHECKING:
+    from groupwright.consumer._protocol.membership_state import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Assign:
     offsets: dict[TopicPartitionKey, Offset]
     """The committed offsets. Commits that succeed before the event is applied update them in place."""
     identity: MemberIdentity
-    timeline: Timeline | None
+    timeline: "Timeline | None"
     """The rebalance that this completes; None if another round follows (KIP-429)."""
     cooperative: bool = False
 

@@ -23,7 +23,12 @@ from groupwright.assignors import MalformedBytesError
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, Closed, MaxPollExceeded, Revoke, TopicUnavailable
-from groupwright.consumer._protocol.membership_state import Incoming, MembershipState
+from groupwright.consumer._protocol.membership_state import (
+    GROUP_REBALANCING,
+    Incoming,
+    MembershipState,
+    Timeline,
+)
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     UNREADABLE,
@@ -41,11 +46,11 @@ from groupwright.consumer._protocol.model import (
     error_name,
     without,
 )
-from groupwright.consumer._protocol.rebalance import GROUP_REBALANCING, Leadership, Phase, Timeline
 from groupwright.consumer._protocol.subscription import TopicSubscription
 from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
 from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
 from groupwright.consumer._protocol.transitions import PARKED, ROUND, Cause, Lifecycle, State, Step
+from groupwright.core import Leadership, Phase
 
 ROUND_TIMEOUT = 3.0
 """Longest time in seconds for which a member that leaves waits for the end of its round. The other members
@@ -309,9 +314,9 @@ class Membership:
             scheduled.append(self._heartbeat.next_at)
         if facts.needs_coordinator and self.coordinator.needs_lookup:
             scheduled.append(self.coordinator.next_at)
-        if facts.monitors_topics and self.coordinator.known and self._topic_monitor.idle:
+        if facts.monitors_topics and self.coordinator.known:
             scheduled.append(self._topic_monitor.next_at)
-        if facts.rejoin_reason is not None and facts.needs_metadata and self._topic_monitor.idle:
+        if facts.rejoin_reason is not None and facts.needs_metadata:
             scheduled.append(self._topic_monitor.retry_at)
         if facts.rejoin_reason is not None or facts.step is Step.OFFSETS:
             scheduled.append(facts.retry_at)
@@ -492,11 +497,8 @@ class Membership:
         """Reply with the leader's assignment for the group; SyncGroup sends it."""
         if self._is_waiting_for(Step.ASSIGN, attempt):
             self._timeline_at(now).replace_reason(assignment.change)
-            self._topic_monitor.on_leader(assignment.subscribed, assignment.topics, now)
             self._start_step(Cause.SEND_SYNC_GROUP)
-            self._out.append(
-                act.SendSyncGroup(self.facts.attempt, self.facts.identity, assignment.assignments)
-            )
+            self._out.append(act.SendSyncGroup(self.facts.attempt, self.facts.identity, assignment))
         return self._advance(now)
 
     def assignment_failed(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
@@ -506,8 +508,10 @@ class Membership:
             self._report_error(error, detail, now)
         return self._advance(now)
 
-    def synced(self, attempt: int, response: SyncGroupResponse, now: float) -> list[act.Action]:
-        """Reply with SyncGroup's response."""
+    def synced(
+        self, attempt: int, sent: act.GroupAssignment | None, response: SyncGroupResponse, now: float
+    ) -> list[act.Action]:
+        """Reply with SyncGroup's response; `sent` is the assignment that this member sent as the leader."""
         facts = self.facts
         if self._is_waiting_for(Step.SYNC, attempt):
             self._end_step()
@@ -521,6 +525,7 @@ class Membership:
                 self._report_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
             elif self._accepts_protocol_type(response.protocol_type, now):
                 facts.stored_id, facts.unconfirmed_id = facts.identity.member_id, ""
+                self._monitor_topics(sent, now)
                 self._receive_assignment(response.assignment, now)
         return self._advance(now)
 
@@ -759,13 +764,8 @@ class Membership:
                 )
             )
         else:
-            self._topic_monitor.on_follower(now)
-            if facts.misses_topics:
-                # The missing topic may be created soon, and the leader monitors only topics that members have
-                # joined with.
-                self._topic_monitor.schedule(now)
             self._start_step(Cause.SEND_SYNC_GROUP)
-            self._out.append(act.SendSyncGroup(facts.attempt, facts.identity, {}))
+            self._out.append(act.SendSyncGroup(facts.attempt, facts.identity))
 
     def _accepts_protocol_type(self, protocol_type: str | None, now: float) -> bool:
         """Return whether a response's protocol type is "consumer" or missing, as from old brokers (KIP-559).
@@ -779,6 +779,16 @@ class Membership:
         return False
 
     # --- Being assigned -----------------------------------------------------------------------------
+
+    def _monitor_topics(self, sent: act.GroupAssignment | None, now: float) -> None:
+        if sent is not None:
+            self._topic_monitor.on_leader(sent.subscribed, sent.topics, now)
+        else:
+            self._topic_monitor.on_follower(now)
+            if self.facts.misses_topics:
+                # The missing topic may be created soon, and the leader monitors only topics that members have
+                # joined with.
+                self._topic_monitor.schedule(now)
 
     def _receive_assignment(self, data: bytes, now: float) -> None:
         facts = self.facts

@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+Clock = Callable[[], float]
+"""Monotonic time in seconds."""
+
 Jitter = Callable[[], float]
 """A random number in [0, 1)."""
 

@@ -35,6 +35,7 @@ class TopicMonitor:
     def __init__(self, timing: Timing, jitter: Jitter = random.random, *, racks: bool = False) -> None:
         """Start with nothing to monitor; with `racks`, replicas in other racks are a change, too."""
         self.next_at = _NEVER
+        """Time of the next request; infinite once it was sent."""
         self.seen = MetadataResponse()
         self.group_subscription: frozenset[str] | None = None
         """The topics of all members, if this one leads (Java's `SubscriptionState.groupSubscription`).
@@ -67,6 +68,7 @@ class TopicMonitor:
         self._under_way = True
         self._requested = None if topics is None else frozenset(topics)
         self._requested_at = now
+        self.next_at = _NEVER
         return True
 
     def covers(self, subscription: TopicSubscription) -> bool:
@@ -74,11 +76,6 @@ class TopicMonitor:
         if self._requested is None:
             return True
         return not subscription.patterns and subscription.names <= self._requested
-
-    @property
-    def idle(self) -> bool:
-        """True if no request is under way."""
-        return not self._under_way
 
     @property
     def retry_at(self) -> float:
