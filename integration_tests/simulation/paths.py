@@ -1,10 +1,15 @@
-"""`python -m simulation.paths`: print the consumer's files that a rebalance passes through, in order.
+"""`python -m simulation.paths`: print the files that a rebalance passes through, with their functions.
 
-Each line has a file and the functions of it that were called. Both paths begin with a decoded response, and
-leave out other parts of Groupwright, such as the assignors. The leader's ends with SyncGroup's request, the
-revocation's with the call of `on_revoke`.
+Both paths begin with a decoded response. The leader's ends with SyncGroup's request, the revocation's with
+the call of `on_revoke`. A file of `consumer`, `assignors` or `core` is on a path if one of its functions is
+called. Files that decide or convert come first, in the order of their first calls. The files of the model
+follow: values such as a group and its assignment, with their array types and their order.
+
+The assignor's own computation is left out, since an application may have an assignor of its own; so are
+sockets (`consumer/_network`), which are simulated.
 """
 
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +26,9 @@ from simulation import player  # noqa: E402
 from simulation.runtime import VirtualThread  # noqa: E402
 from simulation.scenario import Fault, Kind, MemberPlan, Scenario  # noqa: E402
 
-_SOURCES = "/src/groupwright/consumer/"
+_SOURCES = re.compile(r"/src/groupwright/((?:consumer|assignors|core)/.*)")
+_MODEL = ("assignors/_model/", "consumer/_protocol/model.py")
+_ASSIGNOR = "RangeAssignor.assign"
 _RESPONSES = {"Network.join": "JoinGroupResponse", "Network.heartbeat": "int"}
 _FIRST, _SECOND = (MemberPlan(name, processing=0) for name in ("m1", "m2"))
 _SCENARIO = Scenario(
@@ -40,7 +47,7 @@ class Call:
     Attributes:
         thread: The virtual thread.
         function: Its qualified name.
-        file: Its file in the consumer's sources; empty for others.
+        file: Its file, from the part's name on; empty if it is in none of the parts.
         responds: Whether the function has returned a response.
     """
 
@@ -51,16 +58,23 @@ class Call:
 
 
 def record() -> list[Call]:
-    """Play the scenario, and return all calls in the process of the first member."""
+    """Play the scenario, and return all calls of the first member's process, but those of its assignor."""
     calls: list[Call] = []
+    assigning: dict[VirtualThread, FrameType] = {}
 
     def profile(frame: FrameType, event: str, value: object) -> None:
         thread = getcurrent()
         if not isinstance(thread, VirtualThread) or thread.process.scheduler.now > _SCENARIO.calm_at:
             return  # afterwards topics change
         if thread.process.name == _FIRST.name:
-            name, file = frame.f_code.co_qualname, frame.f_code.co_filename.partition(_SOURCES)[2]
-            if event == "call":
+            name, source = frame.f_code.co_qualname, _SOURCES.search(frame.f_code.co_filename)
+            file = "" if source is None else source[1]
+            if thread in assigning:
+                if event == "return" and frame is assigning[thread]:
+                    del assigning[thread]
+            elif event == "call" and name == _ASSIGNOR:
+                assigning[thread] = frame
+            elif event == "call":
                 calls.append(Call(thread, name, file))
             elif event == "return" and _RESPONSES.get(name) == type(value).__name__:
                 calls.append(Call(thread, name, file, responds=True))
@@ -110,8 +124,10 @@ def main() -> None:
     calls = record()
     paths = {"leader": path_of_leader(calls), "revocation": path_of_revocation(calls)}
     for name, path in paths.items():
-        print(f"{name}: {len(path)} files")
-        for file, functions in path.items():
+        model = {file: functions for file, functions in path.items() if file.startswith(_MODEL)}
+        others = {file: functions for file, functions in path.items() if file not in model}
+        print(f"{name}: {len(path)} files: {len(others)} that decide or convert, {len(model)} of the model")
+        for file, functions in {**others, **model}.items():
             print(f"  {file}: {', '.join(functions)}")
 
 
