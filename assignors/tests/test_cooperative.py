@@ -30,6 +30,7 @@ class Cooperative(Assignor):
         return withhold_claimed(group, self._planner.assign(group))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planner", [RangeAssignor(), RoundRobinAssignor()], ids=lambda planner: planner.name)
 def test_plans_are_carried_out_in_two_rebalances(planner: Assignor) -> None:
     report = check(Cooperative(planner), seed=5)

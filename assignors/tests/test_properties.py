@@ -20,6 +20,7 @@ Groups = Callable[[int, int], Iterator[Group]]
 EACH_ASSIGNOR = pytest.mark.parametrize("assignor", builtin_assignors(), ids=lambda assignor: assignor.name)
 
 
+@pytest.mark.slow
 @EACH_ASSIGNOR
 def test_every_partition_that_somebody_wants_goes_to_one_that_does(
     random_groups: Groups, assignor: Assignor
@@ -52,6 +53,7 @@ def test_nothing_is_left_to_nobody(random_groups: Groups, assignor: Assignor) ->
         assert unassigned(group, assign(assignor, group)) == PartitionsByTopic()
 
 
+@pytest.mark.slow
 @EACH_ASSIGNOR
 def test_the_order_of_members_topics_and_subscriptions_does_not_matter(
     random_groups: Groups, seeded: Callable[[int], random.Random], assignor: Assignor

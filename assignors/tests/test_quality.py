@@ -145,6 +145,7 @@ def test_quality_equals_what_plain_loops_count(seeded: Callable[[int], random.Ra
     assert rack_mismatches > 500
 
 
+@pytest.mark.slow
 def test_the_best_is_the_best_of_all_assignments() -> None:
     tried = 0
     for group in random_groups(seed=2, count=1000):
@@ -157,6 +158,7 @@ def test_the_best_is_the_best_of_all_assignments() -> None:
     assert tried > 100
 
 
+@pytest.mark.slow
 def test_no_assignor_is_better_than_the_best() -> None:
     for group in random_groups(seed=3, count=200):
         for assignor in builtin_assignors():

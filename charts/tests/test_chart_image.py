@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pyspark
+import pytest
 import yaml
 from charts.tests.conftest import CHART
 
@@ -47,6 +48,7 @@ def test_a_driver_is_the_pipelines_job() -> None:
     assert "unknown setting 'bootstrap_serfers'" in answer.stderr
 
 
+@pytest.mark.slow
 def test_a_driver_of_the_spark_operator_is_started_as_spark_starts_one(tmp_path: Path) -> None:
     """With the command line that Spark gives to the driver's container, and the image's symbolic link."""
     properties = tmp_path / "spark.properties"
@@ -67,6 +69,7 @@ def test_a_driver_of_the_spark_operator_is_started_as_spark_starts_one(tmp_path:
     assert "unknown setting 'bootstrap_serfers'" in answer.stdout  # Spark's runner merges the two
 
 
+@pytest.mark.slow
 def test_an_executor_goes_to_the_driver_that_spark_names() -> None:
     """With the variables that Spark on Kubernetes sets, including JVM options, and no driver listening."""
     with socket.socket() as taken:

@@ -90,6 +90,7 @@ def test_prometheus_can_read_all_rules(promtool: str, folder: Path, rules: list[
     assert f"SUCCESS: {len(rules)} rules found" in checked.stdout
 
 
+@pytest.mark.slow
 def test_every_scenario_comes_out_as_it_says(promtool: str, folder: Path) -> None:
     tested = run(promtool, "test", "rules", *(f"{page}.yaml" for page in PAGES), within=folder)
 

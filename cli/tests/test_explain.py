@@ -651,6 +651,7 @@ def test_words() -> None:
     assert of_topic("orders", ()) == "no partition of orders"
 
 
+@pytest.mark.slow
 @given(any_study(), st.none() | any_study())
 @settings(max_examples=150, deadline=None)
 def test_any_group_of_a_file_is_explained(now: StudiedGroup, before: StudiedGroup | None) -> None:

@@ -215,6 +215,7 @@ def test_a_custom_assignor_gets_the_user_data_of_its_group() -> None:
     assert found.steps[0].assigned["b"] == {"orders": tuple(range(6))}
 
 
+@pytest.mark.slow
 @given(any_study(), st.sampled_from(ASSIGNOR_NAMES), st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_any_group_of_a_file_is_simulated(group: StudiedGroup, name: str, as_dynamic: bool) -> None:  # noqa: FBT001 - drawn

@@ -52,6 +52,7 @@ def metadata(wheel: Path) -> email.message.Message:
         return email.message_from_bytes(archive.read(name))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="an unpacked sdist has no list of its files")
 def test_the_sdist_has_every_file_of_the_repository(source_files: set[str]) -> None:
     git = ("git", "-c", "safe.directory=*")
@@ -109,6 +110,7 @@ def test_the_metadata_name_the_project(metadata: email.message.Message) -> None:
     assert set(metadata.get_all("Provides-Extra", [])) == extras
 
 
+@pytest.mark.slow
 def test_tests_run_against_the_installed_wheel(wheel: Path, tmp_path: Path) -> None:
     """In an environment that has no editable installation: what is not in the wheel, it does not find."""
     run(sys.executable, ROOT / ".ci" / "wheel-venv", tmp_path / "venv", wheel)

@@ -29,6 +29,7 @@ def loggers_as_before() -> Iterator[None]:
         logger.handlers[:] = handlers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_the_programs_of_a_guide_run(guide: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Their output is in the guide too, except for measured speeds."""

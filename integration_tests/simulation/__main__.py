@@ -36,7 +36,7 @@ def main() -> int:
         arguments = [sys.executable, "-m", "simulation", *sys.argv[1:]]
         os.execve(sys.executable, arguments, {**os.environ, "PYTHONHASHSEED": _HASH_SEED})  # noqa: S606 - itself
     if options.story is not None:
-        return _play_story(options.story)
+        return max(map(_play_story, options.story))
     if options.seed is not None:
         return _replay(options.seed, options.picture, shrinks=options.shrink)
     return _play_many(options)
@@ -100,9 +100,9 @@ def _play_story(name: str) -> int:
         if violation is not None:
             outcome = play(scenario, keep=True)
             print("\n".join(map(str, outcome.story.lines)))
-            print(f"BROKEN: {violation}")
+            print(f"{name}: BROKEN: {violation}")
             return 1
-    print("every guarantee was kept")
+    print(f"{name}: every guarantee was kept")
     return 0
 
 
@@ -154,7 +154,9 @@ def _options() -> argparse.ArgumentParser:
         "--no-shrink", dest="shrink", action="store_false", help="leave a violation as long as it is"
     )
     parser.add_argument("--picture", type=Path, help="draw the replay into this file, as SVG")
-    parser.add_argument("--story", choices=STORIES, help="play scenarios that once broke a guarantee")
+    parser.add_argument(
+        "--story", nargs="+", choices=STORIES, help="play scenarios that once broke a guarantee"
+    )
     parser.add_argument("--minutes", type=float, help="play for so long (default: 1)")
     parser.add_argument("--core-minutes", type=float, help="play for so much processor time")
     parser.add_argument("--seeds", type=int, help="play so many seeds")

@@ -42,6 +42,7 @@ def test_a_minute_of_fresh_seeds_breaks_no_guarantee() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_seed_is_replayed_to_the_bit(tmp_path: Path) -> None:
     picture = tmp_path / "timeline.svg"
     first, second = simulate("--seed", "13"), simulate("--seed", "13", "--picture", str(picture))

@@ -124,6 +124,7 @@ def stands_for_bundles(group: Group) -> Group:
     return Group(members, {"bundles": Topic(len(weights), weights=weights)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_bundles_are_balanced_as_partitions_of_their_weight(seed: int) -> None:
     """The oracle is `load-aware` itself, on a topic whose partitions stand for the bundles."""

@@ -311,6 +311,7 @@ def test_a_load_check_tells_what_a_rebalance_would_change(load: "type[Load]", ca
         assert str(found) == "busiest member at 1.33 of average, 1 of 5 partitions move, expected 1.11"
 
 
+@pytest.mark.slow
 def test_what_a_load_check_finds_is_what_two_rebalances_do(load: "type[Load]") -> None:
     moved = 0
     for seed in range(60):

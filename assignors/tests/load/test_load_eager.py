@@ -43,6 +43,7 @@ def planned(*members: Member, weights: list[float] | None = None) -> dict[str, l
     return {id_: list(share.get("topic", ())) for id_, share in assignment.items()}
 
 
+@pytest.mark.slow
 def test_while_loads_are_within_the_tolerance_nothing_moves(load: "type[Load]", seeded: Seeded) -> None:
     """The weights drift after each rebalance; all members join again, and may have other capacities."""
     kept = 0
@@ -64,6 +65,7 @@ def test_while_loads_are_within_the_tolerance_nothing_moves(load: "type[Load]", 
     assert kept > 50
 
 
+@pytest.mark.slow
 def test_an_eager_group_moves_what_a_cooperative_one_moves(load: "type[Load]", seeded: Seeded) -> None:
     """The number of the fewest is in `test_load_oracle`; the next rebalance moves nothing."""
     moves = {"eager": 0, "cooperative": 0}

@@ -61,6 +61,7 @@ def test_drift_moves_little_at_a_time_and_the_loads_stay_within_the_tolerance(
     assert moves < 10 * rebalances, "of 200"
 
 
+@pytest.mark.slow
 def test_the_second_rebalance_moves_nothing_else(load: "type[Load]", seeded: Seeded) -> None:
     for seed in range(80):
         rng = seeded(9000 + seed)
@@ -124,6 +125,7 @@ def test_in_a_long_history_no_partition_has_two_owners_or_none(
         group = load.settle(assignor, Group(members, topics))
 
 
+@pytest.mark.slow
 def test_the_result_depends_on_the_content_alone(load: "type[Load]", seeded: Seeded) -> None:
     for seed in range(100):
         rng = seeded(300 + seed)

@@ -306,6 +306,7 @@ def _comparable(column: str, found: Fields) -> Fields:
     return found
 
 
+@pytest.mark.slow
 def test_every_field_of_every_kind_and_version_is_what_kafka_says(
     golden_records: list[Any], batch: Callable[..., pa.RecordBatch]
 ) -> None:
