@@ -59,6 +59,7 @@ def played() -> "subprocess.CompletedProcess[str]":
     return simulate("--story", *STORIES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("story", STORIES)
 def test_what_once_broke_a_guarantee_does_so_no_more(
     story: str, played: "subprocess.CompletedProcess[str]"
