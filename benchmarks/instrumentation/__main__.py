@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from benchmarks.instrumentation.consumption import METHODS, Rates, closing, compare, fill
+from benchmarks.instrumentation.consumption import METHODS, Method, Rates, closing, compare, fill
 from benchmarks.instrumentation.report import draw, page, table
 from benchmarks.instrumentation.results import Results, Scrape
 from benchmarks.layout import keep_results, printed
@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from prometheus_client import CollectorRegistry, generate_latest
 from rich.console import Console
 
+from groupwright import consumer as groupwright
 from groupwright.instrumentation import create_instrumented
 from groupwright.instrumentation._librdkafka.statistics import read_consumer
 from groupwright.instrumentation._tracking.lag_tracker import LagTracker
@@ -27,6 +28,8 @@ _SCRAPES = 200
 _CONSUMERS = 10
 _ROOT = Path(__file__).parents[2]
 _TOPIC = "benchmark"
+_CLIENTS: dict[str, type[Consumer]] = {"": Consumer, ", Groupwright's Consumer": groupwright.Consumer}
+"""Classes of consumers, by what a method's name ends with."""
 
 
 def main(
@@ -62,6 +65,16 @@ def main(
 
 
 def _throughput(kafka: LocalKafka, messages: int, seconds: float) -> dict[str, Rates]:
+    return {
+        name + suffix: _compare(kafka, client, method, messages, seconds)
+        for suffix, client in _CLIENTS.items()
+        for name, method in METHODS.items()
+    }
+
+
+def _compare(
+    kafka: LocalKafka, client: type[Consumer], method: Method, messages: int, seconds: float
+) -> Rates:
     config = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "group.id": "g",
@@ -72,17 +85,13 @@ def _throughput(kafka: LocalKafka, messages: int, seconds: float) -> dict[str, R
     }
     measured = {**config, "client.id": "measured", "statistics.interval.ms": 15_000}
     with (
-        closing(Consumer(config)) as without,
+        closing(client(config)) as without,
         closing(
-            create_instrumented(Consumer, measured, registry=CollectorRegistry(), lag_by_partition=True)
+            create_instrumented(client, measured, registry=CollectorRegistry(), lag_by_partition=True)
         ) as with_it,
     ):
-        return {
-            name: compare(
-                without, with_it, _TOPIC, PARTITIONS, int(messages * method.share), seconds, method.take
-            )
-            for name, method in METHODS.items()
-        }
+        turn = int(messages * method.share)
+        return compare(without, with_it, _TOPIC, PARTITIONS, turn, seconds, method.take)
 
 
 def _scrape(kafka: LocalKafka, *, by_partition: bool) -> tuple[Scrape, str]:
