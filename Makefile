@@ -96,12 +96,13 @@ build: $(VENV)/.dev ## Build the sdist, and the wheel from it, into dist/
 	rm -rf $(DIST)
 	$(BIN)/python -m build --outdir $(DIST) .
 
+# Not --output-reproducible: it omits the serial number, without which the forge attests no bill of materials.
 sbom: build ## Write the bill of materials of the wheel and its dependencies, build/groupwright.cdx.json
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/sbom
 	$(BIN)/uv pip install --quiet --python $(VENV)/sbom/bin/python $(DIST)/*.whl
 	mkdir -p build
 	$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py environment --pyproject pyproject.toml \
-	  --output-reproducible --output-file build/groupwright.cdx.json $(VENV)/sbom/bin/python
+	  --output-file build/groupwright.cdx.json $(VENV)/sbom/bin/python
 
 release-check: $(VENV)/.dev ## Check that version, changelog, chart and pages are ready for TAG=v1.2.3
 	$(BIN)/python .ci/release-check "$(TAG)"
@@ -116,6 +117,7 @@ publish-chart: package-chart ## Push the chart to oci://REGISTRY/charts, with do
 
 publish-image: ## Build the image with FORMATS, and push it to REGISTRY/groupwright with TAG (v1.2.3: 1.2.3)
 	$(if $(and $(REGISTRY),$(TAG)),,$(error REGISTRY or TAG is not set))
+	mkdir -p build
 	docker buildx build --file charts/image/Dockerfile --build-arg FORMATS="$(FORMATS)" --provenance=true --sbom=true \
 	  --tag "$(REGISTRY)/groupwright:$(TAG:v%=%)" --metadata-file build/image.json --push .
 

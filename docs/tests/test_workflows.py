@@ -1,5 +1,6 @@
 """The forge's workflows call the project's own commands, and run the matrix of supported versions."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -151,3 +152,35 @@ def test_a_release_is_checked_before_it_is_built() -> None:
     assert runs[0].startswith("make release-check TAG=")
     assert WORKFLOWS["release"]["jobs"]["publish"]["needs"] == "build"
     assert WORKFLOWS["release"]["jobs"]["image-and-chart"]["needs"] == "publish"
+
+
+def test_a_release_attests_a_bill_of_materials_with_a_serial_number() -> None:
+    """The forge's action accepts no other, and cyclonedx-py omits the number from a reproducible one."""
+    recipe = subprocess.run(
+        ["make", "--dry-run", "sbom"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True
+    ).stdout
+    inputs = [step.get("with", {}) for step in steps("release")]
+    (attested,) = [each["sbom-path"] for each in inputs if "sbom-path" in each]
+
+    assert f"--output-file {attested} " in recipe
+    assert "--output-reproducible" not in recipe
+
+
+def test_an_image_is_published_from_a_new_checkout(tmp_path: Path) -> None:
+    """Buildx writes the file of metadata to a folder that is there, or fails when it has pushed the image."""
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\necho "$@" > build/image.json\n', encoding="utf-8")
+    docker.chmod(0o755)
+    subprocess.run(
+        [
+            *("make", "--file", ROOT / "Makefile", "--directory", tmp_path, "publish-image"),
+            *("REGISTRY=registry.example.com/tools", "TAG=v1.2.3", "FORMATS=delta iceberg"),
+        ],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        timeout=PATIENCE,
+        check=True,
+    )
+
+    arguments = (tmp_path / "build" / "image.json").read_text(encoding="utf-8")
+    assert " --build-arg FORMATS=delta iceberg " in arguments
+    assert " --tag registry.example.com/tools/groupwright:1.2.3 " in arguments
