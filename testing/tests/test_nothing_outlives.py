@@ -31,15 +31,18 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def program(temporary: Path) -> subprocess.Popen[str]:
-    """A program with a broker, which waits for the end of its standard input."""
+def program(temporary: Path, tmp_path: Path) -> subprocess.Popen[str]:
+    """A program with a broker, which waits for the end of its standard input.
+
+    Its cache is empty, so that Kafka's tool formats the storage.
+    """
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(temporary)},
+        env={**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(tmp_path)},
     )
 
 

@@ -1,6 +1,5 @@
 """A broker's settings: defaults for one node, the user's own on top, in Java's file format."""
 
-import base64
 from pathlib import Path
 
 from groupwright.testing._kafka import settings
@@ -35,23 +34,6 @@ def test_the_file_escapes_what_java_would_read_as_an_escape() -> None:
     text = settings.properties({"log.dirs": "C:\\kafka\\Zürich", "num.partitions": "3"})
 
     assert text == "log.dirs=C:\\\\kafka\\\\Z\\u00fcrich\nnum.partitions=3\n"
-
-
-def test_a_cluster_id_is_sixteen_bytes_and_never_looks_like_an_option() -> None:
-    ids = {settings.new_cluster_id() for _ in range(500)}
-
-    assert len(ids) == 500
-    assert not any("-" in each for each in ids)
-    assert {len(base64.urlsafe_b64decode(each + "==")) for each in ids} == {16}
-
-
-def test_a_directory_is_formatted_once_kafka_has_left_its_mark(tmp_path: Path) -> None:
-    both = node(log_dirs=f"{tmp_path},/elsewhere")
-    assert not settings.is_formatted(both)
-
-    (tmp_path / "meta.properties").touch()
-
-    assert settings.is_formatted(both)
 
 
 def test_nodes_of_a_cluster_know_each_other_by_name_and_send_clients_to_loopback() -> None:

@@ -104,8 +104,13 @@ def class_archive_path(java: JavaRuntime, jars: Sequence[Path]) -> Path:
     executable = java.executable.resolve()
     made_from = [str(executable), str(executable.stat().st_mtime_ns), *map(str, jars)]
     name = hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:16]
+    return cache_directory() / "class-archives" / f"{name}.jsa"
+
+
+def cache_directory() -> Path:
+    """Return the folder in which this user's runs keep what makes later ones faster; it may not exist."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "groupwright" / "class-archives" / f"{name}.jsa"
+    return cache / "groupwright"
 
 
 class _AtomicResolver(PythonResolver):

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from groupwright.testing._kafka import broker_log, engine, ports, settings
 from groupwright.testing._kafka.kafka import Kafka
+from groupwright.testing._kafka.storage import new_id
 from groupwright.testing.errors import KafkaContainersError, KafkaNotReadyError
 
 try:
@@ -321,7 +322,7 @@ class KafkaContainers(Kafka):
     def _describe(
         self, cluster: str, network: Network, hosts: Mapping[int, str], directory: Path
     ) -> dict[int, DockerContainer]:
-        cluster_id = settings.new_cluster_id()
+        cluster_id = new_id()
         containers = {}
         for node, host in hosts.items():
             port = self._client_ports[node] = self._ports.choose()

@@ -25,6 +25,7 @@ from groupwright.testing._kafka import broker_log, ports, settings
 from groupwright.testing._kafka.kafka import Kafka
 from groupwright.testing._kafka.process import GuardedProcess
 from groupwright.testing._kafka.readiness import ClientSetting, becomes_ready
+from groupwright.testing._kafka.storage import NodeStorage, new_id
 from groupwright.testing.errors import LocalKafkaError
 
 if TYPE_CHECKING:
@@ -343,13 +344,16 @@ class LocalKafka(Kafka):
         properties = directory / "server.properties"
         properties.write_text(settings.properties(node_settings), encoding="utf-8")
         logged = broker_log.size(self.log_path)
-        if not settings.is_formatted(node_settings):
-            options: list[str | Path] = ["--cluster-id", settings.new_cluster_id(), "--config", properties]
+        storage = NodeStorage(node_settings, self.version)
+        if not storage.is_formatted and (self._secured or not storage.restore()):
+            options: list[str | Path] = ["--cluster-id", new_id(), "--config", properties]
             options += self._secured.format_options if self._secured else []
             formatter = self._spawn(command, "kafka.tools.StorageTool", "format", *options)
             if formatter.wait(_seconds_until(deadline)) != 0:
                 raise self._failure("format its storage", formatter, logged)
             formatter.kill()
+            if not self._secured:
+                storage.keep()
         self._process = self._spawn(command, "kafka.Kafka", properties)
         client = self._client_settings(f"{ports.HOST}:{port}")
         if not becomes_ready(self._process, client, deadline):

@@ -1,8 +1,6 @@
 """Settings of a KRaft node, standalone or in a cluster, by their names in `server.properties`."""
 
 import json
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,18 +163,7 @@ def texts(settings: Mapping[str, Setting]) -> dict[str, str]:
     }
 
 
-def is_formatted(settings: Mapping[str, str]) -> bool:
-    """Return whether the node's data directory is formatted, that is, has a `meta.properties`."""
-    return Path(settings["log.dirs"].split(",")[0], "meta.properties").exists()
-
-
 def properties(settings: Mapping[str, str]) -> str:
     """Return the settings in the format of `java.util.Properties`."""
     # JSON escapes backslashes, control characters and non-ASCII letters as that format does.
     return "".join(f"{name}={json.dumps(value)[1:-1]}\n" for name, value in settings.items())
-
-
-def new_cluster_id() -> str:
-    """Return a random cluster id in Kafka's form: 16 bytes in URL-safe base64 without padding."""
-    # No dash, because a leading one would be parsed as an option.
-    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")

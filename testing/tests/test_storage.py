@@ -1,0 +1,132 @@
+"""The format of a node's storage is kept, and the next node like it needs no program for it."""
+
+import base64
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from groupwright.testing import LocalKafka, find_java, resolve_jars
+from groupwright.testing._kafka import settings
+from groupwright.testing._kafka.storage import NodeStorage, new_id
+
+TOOL = "org.apache.kafka.tools.FeatureCommand"
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache of the user's."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    return cache
+
+
+def node(directory: Path, version: str = "4.3.1", **overrides: str) -> NodeStorage:
+    """Return the storage of a node; underscores in names stand for dots."""
+    given = {name.replace("_", "."): value for name, value in overrides.items()}
+    return NodeStorage(
+        settings.single_node(port=20_000, controller_port=20_001, log_dir=directory, overrides=given), version
+    )
+
+
+def formatted(directory: Path) -> NodeStorage:
+    """Return a storage as Kafka's tool leaves it."""
+    directory.mkdir()
+    (directory / "meta.properties").write_text("version=1\n")
+    (directory / "bootstrap.checkpoint").write_bytes(b"features")
+    return node(directory)
+
+
+def test_an_id_is_sixteen_bytes_and_never_looks_like_an_option() -> None:
+    ids = {new_id() for _ in range(500)}
+
+    assert len(ids) == 500
+    assert not any("-" in each for each in ids)
+    assert {len(base64.urlsafe_b64decode(each + "==")) for each in ids} == {16}
+
+
+def test_a_directory_is_formatted_once_kafka_has_left_its_mark(tmp_path: Path) -> None:
+    both = node(tmp_path, log_dirs=f"{tmp_path},/elsewhere")
+    assert not both.is_formatted
+
+    (tmp_path / "meta.properties").touch()
+
+    assert both.is_formatted
+
+
+def test_a_kept_format_is_that_of_the_next_node_with_ids_of_its_own(tmp_path: Path) -> None:
+    formatted(tmp_path / "first").keep()
+    second, third = node(tmp_path / "second"), node(tmp_path / "third")
+
+    assert second.restore()
+    assert third.restore()
+
+    assert second.is_formatted
+    assert (tmp_path / "second" / "bootstrap.checkpoint").read_bytes() == b"features"
+    texts = [(tmp_path / name / "meta.properties").read_text().splitlines() for name in ("second", "third")]
+    found = [dict(line.split("=") for line in lines) for lines in texts]
+    assert [each["node.id"] for each in found] == ["1", "1"]
+    assert len({found[0][name] for name in ("cluster.id", "directory.id")} | {found[1]["cluster.id"]}) == 3
+
+
+@pytest.mark.parametrize(
+    ("version", "overrides"),
+    [
+        ("3.9.2", {}),
+        ("4.3.1", {"unstable_api_versions_enable": "true"}),
+        ("4.3.1", {"metadata_log_dir": "/elsewhere"}),
+        ("4.3.1", {"log_dirs": "/elsewhere,/and/there"}),
+    ],
+)
+def test_another_version_or_setting_needs_a_format_of_its_own(
+    version: str, overrides: dict[str, str], tmp_path: Path
+) -> None:
+    formatted(tmp_path / "first").keep()
+
+    assert not node(tmp_path / "second", version, **overrides).restore()
+
+
+def test_what_is_broken_in_the_cache_is_not_used(cache: Path, tmp_path: Path) -> None:
+    formatted(tmp_path / "first").keep()
+    (kept,) = (path for path in cache.rglob("*") if path.is_file())
+    kept.write_bytes(kept.read_bytes()[:-1])
+
+    assert not node(tmp_path / "second").restore()
+    assert not (tmp_path / "second").exists()
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(cache: Path, tmp_path: Path) -> None:
+    cache.write_text("a file")
+
+    formatted(tmp_path / "first").keep()
+
+    assert not node(tmp_path / "second").restore()
+
+
+@pytest.mark.kafka
+def test_a_broker_of_a_kept_format_has_the_features_of_one_that_kafka_has_formatted() -> None:
+    first_by_tool, first = new_broker()
+    second_by_tool, second = new_broker()
+
+    assert (first_by_tool, second_by_tool) == (True, False)
+    assert first == second
+    assert int(first["group.version"]) > 0
+
+
+def new_broker() -> tuple[bool, dict[str, str]]:
+    """Return whether Kafka's tool has formatted a new broker, and the levels of its features."""
+    with LocalKafka() as kafka:
+        # The tool writes the time into a comment.
+        by_tool = (kafka.log_path.parent / "data" / "meta.properties").read_text().startswith("#")
+        jars = resolve_jars(f"org.apache.kafka:kafka-tools:{kafka.version}", "org.slf4j:slf4j-nop:1.7.36")
+        tool = (str(find_java().executable), "-cp", os.pathsep.join(map(str, jars)), TOOL)
+        shown = subprocess.run(
+            [*tool, "--bootstrap-server", kafka.bootstrap_servers, "describe"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
+    return by_tool, dict(re.findall(r"Feature: (\S+).*FinalizedVersionLevel: (\S+)", shown))
