@@ -243,6 +243,7 @@ def test_an_invalid_result_and_an_invalid_assignor_are_errors() -> None:
         simulate(TWO, nameless)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", range(20))
 @pytest.mark.parametrize(
     "assignor",

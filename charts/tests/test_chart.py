@@ -102,6 +102,7 @@ def test_the_charts_own_tests_pass(charts_tools: Path) -> None:
     assert re.search(r"^Tests: +\d\d+ passed", tested.stdout, re.MULTILINE), tested.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_knows_every_field(manifests: list[Manifest], version: str) -> None:
     operators = ("monitoring.coreos.com/", "grafana.integreatly.org/", "sparkoperator.k8s.io/")

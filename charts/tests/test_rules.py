@@ -227,6 +227,7 @@ def other(value: object, number: int) -> object:
             return f"{317 + number}m"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", alert_values()["rules"])
 def test_any_alert_can_be_turned_off(helm: Any, name: str, alerts: dict[str, Rule]) -> None:
     spec = rendered(helm, f"--set=alerts.rules.{name}.enabled=false")

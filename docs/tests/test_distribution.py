@@ -61,6 +61,7 @@ def test_the_sdist_has_every_file_of_the_repository(source_files: set[str]) -> N
     assert source_files == {name for name in listed.split("\0") if (ROOT / name).is_file()} | {"PKG-INFO"}
 
 
+@pytest.mark.slow
 def test_the_sdist_has_all_that_the_readme_names(source_files: set[str]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     linked = {link.rstrip("/") for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", readme)}

@@ -266,6 +266,7 @@ def test_an_exception_of_an_assignor_is_raised() -> None:
         run_scenario(RollingRestart(), replace(EAGER, assignor=Broken()), pods=2, topics=TOPICS)
 
 
+@pytest.mark.slow
 def test_an_assignor_that_never_converges_is_reported() -> None:
     class Restless(Assignor):
         """Takes a partition from every owner in every rebalance."""

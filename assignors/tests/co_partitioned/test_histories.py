@@ -24,6 +24,7 @@ LISTS = [["orders", "payments"], ["audit", "invoices"]]
 Shares = dict[str, dict[str, list[int]]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joined", [None, LISTS, [NAMES]], ids=["default", "pairs", "all"])
 @pytest.mark.parametrize("history", range(20))
 def test_a_long_history_never_splits_a_bundle_and_settles_in_two_rounds(

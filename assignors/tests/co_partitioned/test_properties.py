@@ -105,6 +105,7 @@ def test_the_order_of_members_topics_and_lists_does_not_matter(
     assert run(other, shuffled(joined)) == run(group, joined)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "assignor",
     [

@@ -73,6 +73,7 @@ def test_the_second_rebalance_moves_nothing_else(load: "type[Load]", seeded: See
         assert assign(assignor, settled) == {member.id: member.owned for member in settled.members}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", range(20))
 def test_in_a_long_history_no_partition_has_two_owners_or_none(
     load: "type[Load]", seeded: Seeded, history: int
@@ -144,6 +145,7 @@ def test_the_result_depends_on_the_content_alone(load: "type[Load]", seeded: See
         assert assign(LoadAwareAssignor(), Group(members, topics)) == assign(LoadAwareAssignor(), group)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**10, 2.0**40])
 def test_weights_in_another_unit_change_nothing(load: "type[Load]", seeded: Seeded, unit: float) -> None:
     for seed in range(40):

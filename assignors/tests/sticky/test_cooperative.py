@@ -81,6 +81,7 @@ def test_members_that_give_everything_up_get_everything_at_once() -> None:
     assert unassigned(group, assign(CooperativeStickyAssignor(), group)) == PartitionsByTopic()
 
 
+@pytest.mark.slow
 def test_the_second_round_moves_nothing_else(
     cooperative: "CooperativeGroup", seeded: Callable[[int], random.Random]
 ) -> None:
@@ -97,6 +98,7 @@ def test_the_second_round_moves_nothing_else(
         cooperative.settle(Group([*group.members, *members[6 : rng.randint(7, 12)]], topics))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", range(60))
 def test_a_long_history_never_has_two_owners_and_settles_in_two_rounds(
     cooperative: "CooperativeGroup",

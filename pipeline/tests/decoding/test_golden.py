@@ -344,6 +344,7 @@ def test_every_field_of_every_kind_and_version_is_what_kafka_says(
     assert {row["key_version"] for row in decoded.to_pylist()} == {*range(9), *range(10, 18), *range(19, 24)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7])
 def test_a_record_is_decoded_alike_whatever_stands_beside_it(
     golden_records: list[Any], batch: Callable[..., pa.RecordBatch], size: int

@@ -69,6 +69,7 @@ def hash_of(member: str) -> int:
     return sum(member.encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mixed", [False, True], ids=["all-subscribe-alike", "subscriptions-differ"])
 @pytest.mark.parametrize("racks", [False, True], ids=["no-racks", "racks"])
 @pytest.mark.parametrize("seed", range(4))
