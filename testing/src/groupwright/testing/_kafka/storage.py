@@ -40,7 +40,7 @@ class NodeStorage:
 
     @property
     def is_formatted(self) -> bool:
-        """Whether it is formatted, that is, has a `meta.properties`."""
+        """True if it is formatted, that is, has a `meta.properties`."""
         return (self._directory / _META).exists()
 
     def restore(self) -> bool:
