@@ -19,14 +19,13 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 import yaml
-from charts.live.prometheus import wait_until
+from charts.live.prometheus import PATIENCE_SECONDS, end_process, wait_until
 
 from groupwright.testing._kafka.certificates import write_certificates
 from groupwright.testing._kafka.ports import HOST, free_port
 
 Manifest = dict[str, Any]
 
-_PATIENCE_SECONDS = 60.0
 _LIFETIME_SECONDS = 3600
 """After this time the servers end by themselves, if what started them was killed."""
 _LOG_LINES = 20
@@ -145,7 +144,7 @@ class KubernetesApi:
             response = self._send(method, path, body, content_type)
             return response.status != _TOO_MANY_REQUESTS
 
-        wait_until(done, f"{method} {path}", _PATIENCE_SECONDS)
+        wait_until(done, f"{method} {path}", PATIENCE_SECONDS)
         return response
 
     def create(self, manifest: Manifest, namespace: str = "", **options: str) -> Response:
@@ -204,7 +203,7 @@ class KubernetesApi:
             headers={"Authorization": f"Bearer {_TOKEN}", "Content-Type": content_type},
         )
         try:
-            with urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS, context=self._tls) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS, context=self._tls) as response:  # noqa: S310
                 warnings = response.headers.get_all("Warning", [])
                 return Response(response.status, json.load(response), warnings)
         except urllib.error.HTTPError as error:
@@ -254,7 +253,7 @@ class KubernetesApi:
             process = subprocess.Popen(
                 [*limit, self._programs / program, *arguments], cwd=self._folder, stdout=log, stderr=log
             )
-        self._processes.callback(_end, process)
+        self._processes.callback(end_process, process)
 
         def answers() -> bool:
             if process.poll() is not None:
@@ -262,13 +261,13 @@ class KubernetesApi:
             headers = {"Authorization": f"Bearer {_TOKEN}"}
             request = urllib.request.Request(ready, headers=headers)  # noqa: S310 - the scheme is fixed
             try:
-                with urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS, context=self._tls):  # noqa: S310
+                with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS, context=self._tls):  # noqa: S310
                     return True
             except OSError:
                 return False
 
         try:
-            wait_until(answers, f"{program} is ready", _PATIENCE_SECONDS)
+            wait_until(answers, f"{program} is ready", PATIENCE_SECONDS)
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{_last_lines(path)}") from None
 
@@ -279,12 +278,3 @@ def _root(version: str) -> str:
 
 def _last_lines(path: Path) -> str:
     return "\n".join(path.read_text(errors="replace").splitlines()[-_LOG_LINES:])
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -89,12 +89,7 @@ class Prometheus:
     ) -> None:
         """End it."""
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(PATIENCE_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            end_process(self._process)
 
     def query(self, expr: str, at: float | None = None) -> list[Series]:
         """Return what an expression says at a time, by default now."""
@@ -144,6 +139,16 @@ class Prometheus:
             return response.status, response.read()
         finally:
             connection.close()
+
+
+def end_process(process: subprocess.Popen[bytes], patience: float = PATIENCE_SECONDS) -> None:
+    """Terminate a process, and kill it if it has not ended after so many seconds."""
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:

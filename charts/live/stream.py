@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeAlias
 
-from charts.live.prometheus import PATIENCE_SECONDS, wait_until
+from charts.live.prometheus import PATIENCE_SECONDS, end_process, wait_until
 
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind
 from groupwright.pipeline._jobs.endpoints import serving
@@ -44,12 +44,7 @@ def real_stream(servers: str) -> Iterator[int]:
             wait_until(lambda: _is_ready(port, job), "the stream is ready", PATIENCE_SECONDS * 5)
             yield port
         finally:
-            job.terminate()
-            try:
-                job.wait(PATIENCE_SECONDS * 3)
-            except subprocess.TimeoutExpired:
-                job.kill()  # its JVM ends with it
-                job.wait()
+            end_process(job, PATIENCE_SECONDS * 3)  # its JVM ends with it
 
 
 def _is_ready(port: int, job: "subprocess.Popen[bytes]") -> bool:

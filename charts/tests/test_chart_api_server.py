@@ -17,7 +17,7 @@ from charts.live.kubernetes import KubernetesApi, Manifest
 from charts.live.prometheus import wait_until
 from charts.tests.conftest import CHART, Helm
 from charts.tests.test_chart import EXAMPLES
-from charts.tests.test_chart_upgrade import FORMER
+from charts.tests.test_chart_upgrade import of_every_former_example
 from charts.tools import api_server
 
 pytestmark = pytest.mark.slow
@@ -239,11 +239,7 @@ def pods(manifests: list[Manifest]) -> Iterator[Manifest]:
         yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-@pytest.mark.parametrize(
-    ("version", "example"),
-    [(path, name) for path in FORMER for name in yaml.safe_load(path.read_text(encoding="utf-8"))],
-    ids=lambda value: value.stem if isinstance(value, Path) else value,
-)
+@of_every_former_example
 def test_an_upgrade_a_rollback_and_a_removal(
     release: Release, tmp_path: Path, version: Path, example: str
 ) -> None:

@@ -22,6 +22,13 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 }
 """Fields, by kind, that an upgrade must not change: the immutable ones, and the size of a claim."""
 
+of_every_former_example = pytest.mark.parametrize(
+    ("version", "example"),
+    [(path, name) for path in FORMER for name in yaml.safe_load(path.read_text(encoding="utf-8"))],
+    ids=lambda value: value.stem if isinstance(value, Path) else value,
+)
+"""Runs a test for each example of each former version."""
+
 Manifest = dict[str, Any]
 
 
@@ -38,11 +45,7 @@ def immutable(manifests: list[Manifest]) -> dict[str, Manifest]:
     }
 
 
-@pytest.mark.parametrize(
-    ("version", "example"),
-    [(path, name) for path in FORMER for name in yaml.safe_load(path.read_text(encoding="utf-8"))],
-    ids=lambda value: value.stem if isinstance(value, Path) else value,
-)
+@of_every_former_example
 def test_an_upgrade_changes_no_immutable_field(
     helm: Helm, tmp_path: Path, version: Path, example: str
 ) -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import subprocess
 import sys
 import uuid
@@ -27,8 +26,9 @@ from groupwright.cli.offsets.execution import execute
 from groupwright.cli.offsets.plan import PlannedPartition
 from groupwright.cli.offsets.target import Timestamp
 from groupwright.consumer import Consumer
-from groupwright.testing import Listener, LocalKafka, Security, find_java, resolve_jars
+from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
+from harness.tools import command_of_kafkas_tool
 from harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -85,11 +85,7 @@ def offsets(kafka: LocalKafka, groupwright: Run) -> Run:
 @pytest.fixture(scope="module")
 def kafka_tool(kafka: LocalKafka) -> Callable[..., str]:
     """Kafka's kafka-consumer-groups.sh."""
-    jars = resolve_jars(f"org.apache.kafka:kafka-tools:{kafka.version}", "org.slf4j:slf4j-nop:1.7.36")
-    command = [
-        *(str(find_java().executable), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-        *("-cp", os.pathsep.join(map(str, jars)), TOOL, "--bootstrap-server", kafka.bootstrap_servers),
-    ]
+    command = [*command_of_kafkas_tool(kafka.version, TOOL), "--bootstrap-server", kafka.bootstrap_servers]
 
     def run(*arguments: str) -> str:
         done = subprocess.run(

@@ -6,8 +6,17 @@ from typing import NoReturn
 
 import pytest
 
+from groupwright.testing import find_java, resolve_jars
+
 REQUIRE_VARIABLE = "GROUPWRIGHT_TESTS_REQUIRE_ALL"
 """Set in continuous integration: a test that lacks what it needs fails, instead of being skipped."""
+
+
+def command_of_kafkas_tool(version: str, main_class: str) -> list[str]:
+    """Return the command line of one of Kafka's tools of a version, up to its arguments."""
+    jars = resolve_jars(f"org.apache.kafka:kafka-tools:{version}", "org.slf4j:slf4j-nop:1.7.36")
+    java = (str(find_java().executable), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+    return [*java, "-cp", os.pathsep.join(map(str, jars)), main_class]
 
 
 def find_program(*names: str, hint: str) -> str:

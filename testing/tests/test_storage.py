@@ -1,16 +1,17 @@
 """The format of a node's storage is kept, and the next node like it needs no program for it."""
 
 import base64
-import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from groupwright.testing import LocalKafka, find_java, resolve_jars
+from groupwright.testing import LocalKafka
 from groupwright.testing._kafka import settings
 from groupwright.testing._kafka.storage import NodeStorage, new_id
+from harness.patience import PATIENCE
+from harness.tools import command_of_kafkas_tool
 
 TOOL = "org.apache.kafka.tools.FeatureCommand"
 
@@ -120,13 +121,16 @@ def new_broker() -> tuple[bool, dict[str, str]]:
     with LocalKafka() as kafka:
         # The tool writes the time into a comment.
         by_tool = (kafka.log_path.parent / "data" / "meta.properties").read_text().startswith("#")
-        jars = resolve_jars(f"org.apache.kafka:kafka-tools:{kafka.version}", "org.slf4j:slf4j-nop:1.7.36")
-        tool = (str(find_java().executable), "-cp", os.pathsep.join(map(str, jars)), TOOL)
         shown = subprocess.run(
-            [*tool, "--bootstrap-server", kafka.bootstrap_servers, "describe"],
+            [
+                *command_of_kafkas_tool(kafka.version, TOOL),
+                "--bootstrap-server",
+                kafka.bootstrap_servers,
+                "describe",
+            ],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=True,
         ).stdout
     return by_tool, dict(re.findall(r"Feature: (\S+).*FinalizedVersionLevel: (\S+)", shown))

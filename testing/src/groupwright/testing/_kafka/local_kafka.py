@@ -344,16 +344,15 @@ class LocalKafka(Kafka):
         properties = directory / "server.properties"
         properties.write_text(settings.properties(node_settings), encoding="utf-8")
         logged = broker_log.size(self.log_path)
-        storage = NodeStorage(node_settings, self.version)
-        if not storage.is_formatted and (self._secured or not storage.restore()):
+        storage = NodeStorage(node_settings, self.version, has_secrets=self._secured is not None)
+        if not (storage.is_formatted or storage.restore()):
             options: list[str | Path] = ["--cluster-id", new_id(), "--config", properties]
             options += self._secured.format_options if self._secured else []
             formatter = self._spawn(command, "kafka.tools.StorageTool", "format", *options)
             if formatter.wait(_seconds_until(deadline)) != 0:
                 raise self._failure("format its storage", formatter, logged)
             formatter.kill()
-            if not self._secured:
-                storage.keep()
+            storage.keep()
         self._process = self._spawn(command, "kafka.Kafka", properties)
         client = self._client_settings(f"{ports.HOST}:{port}")
         if not becomes_ready(self._process, client, deadline):

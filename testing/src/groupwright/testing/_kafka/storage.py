@@ -16,7 +16,6 @@ from groupwright.testing._java.java import cache_directory
 
 _META = "meta.properties"
 _CHECKPOINT = "bootstrap.checkpoint"
-_NOT_KEPT = frozenset({"metadata.log.dir", "metadata.log.dirs"})
 _OF_ONE_NODE = frozenset({"controller.quorum.voters", "listeners", "advertised.listeners", "log.dirs"})
 """Settings with ports and paths, on which the checkpoint does not depend."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -25,18 +24,19 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 class NodeStorage:
     """The storage of one node: its data directory."""
 
-    def __init__(self, settings: Mapping[str, str], version: str) -> None:
+    def __init__(self, settings: Mapping[str, str], version: str, *, has_secrets: bool = False) -> None:
         """Describe the storage.
 
         Args:
             settings: The node's settings.
             version: The version of Kafka.
+            has_secrets: Whether it is formatted with SCRAM credentials, so that its format is not kept.
         """
         self._settings = settings
         self._version = version
         directory, *others = settings["log.dirs"].split(",")
         self._directory = Path(directory)
-        self._is_kept = not others and _NOT_KEPT.isdisjoint(settings)
+        self._is_kept = not (has_secrets or others or "metadata.log.dir" in settings)
 
     @property
     def is_formatted(self) -> bool:
