@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from groupwright.assignors import MalformedBytesError, PartitionsByTopic
-from groupwright.assignors._wire import batch_decoder, interning
+from groupwright.assignors._wire import batch_decoder
 from groupwright.assignors._wire.batch_decoder import BatchReader
 from groupwright.assignors._wire.primitives import Reader
 
@@ -136,13 +136,13 @@ def test_more_names_than_are_compared_at_a_time_are_told_apart(
     assert_reads_the_same([*lists, *reversed(lists)], partitions=False)
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 15, 16, 17, interning.MAX_NAME_BYTES])
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 15, 16, 17, batch_decoder.MAX_NAME_BYTES])
 def test_seven_bytes_after_the_last_name_are_enough_and_do_not_count(size: int) -> None:
     """The last name equals an earlier one that has other bytes after it."""
     name = b"n" * size
     buffer = name + b"zzzzzzzz" + name + b"\xff" * 7
     at, sizes = np.array([0, size + 8]), np.array([size, size])
-    names, numbers = interning.read_names(buffer, at, sizes, {})
+    names, numbers = batch_decoder.read_names(buffer, at, sizes, {})
     assert names == (name.decode(),)
     assert numbers.tolist() == [0, 0]
 
@@ -157,7 +157,7 @@ def test_names_of_one_hash_are_not_taken_for_each_other(
     seeded: Callable[[int], random.Random], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hostile member may choose its names so. With this factor the last byte of a name does not count."""
-    monkeypatch.setattr(interning, "_FACTOR", np.uint64(2**8))
+    monkeypatch.setattr(batch_decoder, "_FACTOR", np.uint64(2**8))
     rng = seeded(7)
     names = [b"topic-%03d%d" % (number, last) for number in range(100) for last in (3, 7)]
     lists = [string_list(rng.sample(names, 2)) for _ in range(300)]

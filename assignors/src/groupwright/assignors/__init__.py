@@ -46,17 +46,17 @@ if TYPE_CHECKING:
     from groupwright.assignors._algorithms.load_report import LoadReport, evaluate_load
     from groupwright.assignors._algorithms.quality import AssignmentQuality, evaluate
     from groupwright.assignors._model.arrays import PartitionArray
-    from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
     from groupwright.assignors._model.assignor import Assignor, Plan, RebalanceProtocol, check_assignor
+    from groupwright.assignors._model.columns import UNASSIGNED, Assignment
     from groupwright.assignors._model.group import (
         NO_GENERATION,
         Group,
         JoinedMember,
         Member,
+        PartitionsByTopic,
         Topic,
         subscribed_topics,
     )
-    from groupwright.assignors._model.partitions import PartitionsByTopic
     from groupwright.assignors._model.weight_arrays import smooth_weights, with_weights
     from groupwright.assignors._model.weight_source import GroupMeasurements, WeightSource
     from groupwright.assignors._wire.consumer_protocol import (
@@ -83,8 +83,8 @@ if TYPE_CHECKING:
     from groupwright.assignors.weights import Lag, ProcessingTime, Throughput, WeightFunction
 
 _MODULES = {
-    "UNASSIGNED": "_model.assignment",
-    "Assignment": "_model.assignment",
+    "UNASSIGNED": "_model.columns",
+    "Assignment": "_model.columns",
     "Assignor": "_model.assignor",
     "Plan": "_model.assignor",
     "RebalanceProtocol": "_model.assignor",
@@ -109,7 +109,7 @@ _MODULES = {
     "Member": "_model.group",
     "Topic": "_model.group",
     "PartitionArray": "_model.arrays",
-    "PartitionsByTopic": "_model.partitions",
+    "PartitionsByTopic": "_model.group",
     "smooth_weights": "_model.weight_arrays",
     "with_weights": "_model.weight_arrays",
     "GroupMeasurements": "_model.weight_source",

@@ -13,9 +13,8 @@ from groupwright.assignors._algorithms.partition_classes import classify_partiti
 from groupwright.assignors._algorithms.stickiness import best_flow
 from groupwright.assignors._algorithms.sticky import best_owners
 from groupwright.assignors._model.arrays import Int32Array
-from groupwright.assignors._model.assignment import UNASSIGNED
-from groupwright.assignors._model.group import Group
-from groupwright.assignors._model.order import sorted_names, utf16_order
+from groupwright.assignors._model.columns import UNASSIGNED
+from groupwright.assignors._model.group import Group, sorted_names, utf16_order
 from groupwright.assignors.errors import AssignorError
 
 __all__ = [

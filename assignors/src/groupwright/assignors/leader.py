@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from groupwright.assignors._algorithms.check import assign, unassigned
-from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.assignor import Assignor
+from groupwright.assignors._model.columns import Assignment
 from groupwright.assignors._model.group import Group, JoinedMember, Member, Topic
 from groupwright.assignors._wire.group_codec import encode_assignments, read_subscriptions
 

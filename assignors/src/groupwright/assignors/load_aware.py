@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
-from groupwright.assignors._model.group import NO_GENERATION, Group
-from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION, NO_PARTITIONS, Group, PartitionsByTopic
 from groupwright.assignors._model.weight_source import WeightSource
 from groupwright.assignors._wire.load_data import (
     MAX_CAPACITY,
@@ -16,7 +15,7 @@ from groupwright.assignors._wire.load_data import (
 from groupwright.assignors.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from groupwright.assignors._model.assignment import Assignment
+    from groupwright.assignors._model.columns import Assignment
 
 
 class LoadAwareAssignor(Assignor):

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from groupwright.assignors._algorithms.load_report import evaluate_load
-from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.assignor import Assignor, Plan
+from groupwright.assignors._model.columns import Assignment
 from groupwright.assignors._model.group import Group
 from groupwright.assignors.simulation import simulate
 

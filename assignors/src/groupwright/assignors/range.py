@@ -6,7 +6,7 @@ from groupwright.assignors._model.assignor import Assignor
 from groupwright.assignors._model.group import Group
 
 if TYPE_CHECKING:
-    from groupwright.assignors._model.assignment import Assignment
+    from groupwright.assignors._model.columns import Assignment
 
 
 class RangeAssignor(Assignor):

@@ -15,8 +15,8 @@ import numpy as np
 
 from groupwright.assignors._algorithms.claims import Owners
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
-from groupwright.assignors._model.arrays import NOT_FOUND, Int32Array, Int64Array
-from groupwright.assignors._model.assignment import UNASSIGNED
+from groupwright.assignors._model.arrays import Int32Array, Int64Array
+from groupwright.assignors._model.columns import NOT_FOUND, UNASSIGNED
 from groupwright.assignors._model.group import Group, Topic
 from groupwright.assignors.errors import AssignorError
 

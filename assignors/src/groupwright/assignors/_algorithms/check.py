@@ -6,14 +6,22 @@ import numpy as np
 
 from groupwright.assignors._algorithms.claims import resolve_claims
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
-from groupwright.assignors._model.arrays import NOT_FOUND, PairTable
-from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.assignor import Assignor, check_assignor
-from groupwright.assignors._model.columns import difference
-from groupwright.assignors._model.group import Group, subscribed_topics
-from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
-from groupwright.assignors._wire.interning import IndexedSubscriptions
+from groupwright.assignors._model.columns import (
+    NOT_FOUND,
+    UNASSIGNED,
+    Assignment,
+    IndexedSubscriptions,
+    PairTable,
+    difference,
+)
+from groupwright.assignors._model.group import (
+    NO_PARTITIONS,
+    Group,
+    PartitionsByTopic,
+    sorted_names,
+    subscribed_topics,
+)
 from groupwright.assignors._wire.owned import OwnedColumns
 from groupwright.assignors.errors import AssignorError, InvalidInputError
 

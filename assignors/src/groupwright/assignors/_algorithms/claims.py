@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
-from groupwright.assignors._model.arrays import NOT_FOUND, BoolArray, Int32Array, Int64Array
-from groupwright.assignors._model.assignment import UNASSIGNED
-from groupwright.assignors._model.columns import PartitionColumns
+from groupwright.assignors._model.arrays import BoolArray, Int32Array, Int64Array
+from groupwright.assignors._model.columns import NOT_FOUND, UNASSIGNED, PartitionColumns
 from groupwright.assignors._wire.owned import OwnedColumns
 
 Owners = Int32Array

@@ -8,7 +8,7 @@ from groupwright.assignors._algorithms.load import LoadPlanner, claims_and_capac
 from groupwright.assignors._algorithms.load_problem import LoadProblem, known_weights
 from groupwright.assignors._algorithms.load_reference import Reference
 from groupwright.assignors._algorithms.sticky import best_owners, logged_claims
-from groupwright.assignors._model.assignment import Assignment
+from groupwright.assignors._model.columns import Assignment
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._wire.owned import OwnedColumns
 

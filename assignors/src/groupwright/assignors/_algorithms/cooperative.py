@@ -3,8 +3,8 @@
 from groupwright.assignors._algorithms.check import check_assignment
 from groupwright.assignors._algorithms.claims import resolve_claims
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
-from groupwright.assignors._model.assignment import Assignment
 from groupwright.assignors._model.assignor import Plan
+from groupwright.assignors._model.columns import Assignment
 from groupwright.assignors._model.group import Group
 from groupwright.assignors._wire.owned import OwnedColumns
 

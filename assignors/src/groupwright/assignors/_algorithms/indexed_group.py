@@ -5,18 +5,15 @@ from functools import cached_property
 
 import numpy as np
 
-from groupwright.assignors._model.arrays import (
+from groupwright.assignors._model.arrays import Int32Array, IntegerArray, Offsets
+from groupwright.assignors._model.columns import (
     NOT_FOUND,
-    Int32Array,
-    IntegerArray,
-    Offsets,
+    UNASSIGNED,
+    Assignment,
+    IndexedSubscriptions,
     PairTable,
-    numbers_in_slices,
 )
-from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
-from groupwright.assignors._model.group import Group
-from groupwright.assignors._model.order import sorted_members, sorted_names
-from groupwright.assignors._wire.interning import IndexedSubscriptions
+from groupwright.assignors._model.group import Group, sorted_members, sorted_names
 
 _RADIX_SORT_LIMIT = 2**16  # numpy sorts integers of 16 bits with a radix sort, longer ones slower
 
@@ -78,7 +75,7 @@ class IndexedGroup:
     @cached_property
     def partition(self) -> Int32Array:
         """`(partitions,) int32`: the number of each partition within its topic."""
-        return numbers_in_slices(self.starts)
+        return (np.arange(self.starts[-1]) - np.repeat(self.starts[:-1], self.sizes)).astype(np.int32)
 
     def subscriber_index(self, topics: IntegerArray, members: IntegerArray) -> Int32Array:
         """Return `(pairs,) int32`: the member's index among the topic's subscribers, or `NOT_FOUND`.

@@ -13,8 +13,7 @@ from groupwright.assignors._algorithms.load_problem import LoadProblem, known_we
 from groupwright.assignors._algorithms.load_reference import CLOSE, Reference, even_out
 from groupwright.assignors._algorithms.sticky import logged_claims, ordered_members
 from groupwright.assignors._model.arrays import BoolArray
-from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
-from groupwright.assignors._model.columns import PartitionColumns
+from groupwright.assignors._model.columns import UNASSIGNED, Assignment, PartitionColumns
 from groupwright.assignors._model.group import NO_GENERATION, Group
 from groupwright.assignors._model.weight_arrays import FloatArray
 from groupwright.assignors._wire.load_data import decode_load_data, previous_assignment_data

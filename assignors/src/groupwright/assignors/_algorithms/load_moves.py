@@ -15,7 +15,7 @@ import numpy as np
 from groupwright.assignors._algorithms.claims import Owners
 from groupwright.assignors._algorithms.load_placement import ROUNDING, SMALL_GROUP, Placement
 from groupwright.assignors._model.arrays import BoolArray, Int64Array
-from groupwright.assignors._model.assignment import UNASSIGNED
+from groupwright.assignors._model.columns import UNASSIGNED
 from groupwright.assignors._model.weight_arrays import FloatArray
 
 _FREE_STEP = 0.25  # price of a step that adds no move

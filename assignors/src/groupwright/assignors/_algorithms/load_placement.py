@@ -13,7 +13,7 @@ import numpy as np
 from groupwright.assignors._algorithms.claims import Owners
 from groupwright.assignors._algorithms.load_problem import LoadProblem
 from groupwright.assignors._model.arrays import BoolArray, Int64Array
-from groupwright.assignors._model.assignment import UNASSIGNED
+from groupwright.assignors._model.columns import UNASSIGNED
 from groupwright.assignors._model.weight_arrays import FloatArray
 
 ROUNDING = 1e-9

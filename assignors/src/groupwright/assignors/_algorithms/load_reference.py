@@ -16,7 +16,7 @@ from groupwright.assignors._algorithms.partition_classes import classify_partiti
 from groupwright.assignors._algorithms.spread import choose_partitions
 from groupwright.assignors._algorithms.stickiness import best_flow
 from groupwright.assignors._model.arrays import BoolArray
-from groupwright.assignors._model.assignment import UNASSIGNED
+from groupwright.assignors._model.columns import UNASSIGNED
 from groupwright.assignors._model.group import Group
 
 CLOSE = 0.005

@@ -7,7 +7,7 @@ import numpy as np
 
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._model.arrays import BoolArray, Int32Array, Int64Array
-from groupwright.assignors._model.assignment import UNASSIGNED
+from groupwright.assignors._model.columns import UNASSIGNED
 from groupwright.assignors._model.group import Group, Topic
 
 NO_ARC = -1

@@ -12,10 +12,9 @@ from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.partition_classes import classify_partitions
 from groupwright.assignors._algorithms.stickiness import best_flow
 from groupwright.assignors._model.arrays import Int32Array, Int64Array
-from groupwright.assignors._model.assignment import UNASSIGNED, Assignment
 from groupwright.assignors._model.assignor import Plan
-from groupwright.assignors._model.group import Group
-from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors._model.columns import UNASSIGNED, Assignment
+from groupwright.assignors._model.group import NO_PARTITIONS, Group, PartitionsByTopic
 from groupwright.assignors._wire.owned import OwnedColumns
 from groupwright.assignors._wire.user_data import Owned
 

@@ -5,7 +5,7 @@ import numpy as np
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.range_racks import rack_aware_index
 from groupwright.assignors._model.arrays import Int32Array
-from groupwright.assignors._model.assignment import Assignment
+from groupwright.assignors._model.columns import Assignment
 from groupwright.assignors._model.group import Group
 
 

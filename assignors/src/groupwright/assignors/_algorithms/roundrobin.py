@@ -5,7 +5,7 @@ from bisect import bisect_left
 import numpy as np
 
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
-from groupwright.assignors._model.assignment import Assignment
+from groupwright.assignors._model.columns import Assignment
 from groupwright.assignors._model.group import Group
 
 

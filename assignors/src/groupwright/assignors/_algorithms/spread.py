@@ -12,7 +12,7 @@ from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.partition_classes import NO_ARC, ClassIndex, PartitionClasses
 from groupwright.assignors._algorithms.water_fill import water_fill
 from groupwright.assignors._model.arrays import Int64Array
-from groupwright.assignors._model.assignment import UNASSIGNED
+from groupwright.assignors._model.columns import UNASSIGNED
 
 _MAX_ROUNDS = 2**16 - 1
 

@@ -10,8 +10,7 @@ from groupwright.assignors._algorithms.indexed_group import IndexedGroup
 from groupwright.assignors._algorithms.partition_classes import classify_partitions
 from groupwright.assignors._algorithms.spread import choose_partitions
 from groupwright.assignors._algorithms.stickiness import best_flow
-from groupwright.assignors._model.assignment import Assignment
-from groupwright.assignors._model.columns import PartitionColumns
+from groupwright.assignors._model.columns import Assignment, PartitionColumns
 from groupwright.assignors._model.group import Group, Member
 from groupwright.assignors._wire.owned import OwnedColumns, decode_owned
 from groupwright.assignors._wire.user_data import decode_generation

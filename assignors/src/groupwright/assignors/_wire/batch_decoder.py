@@ -2,7 +2,8 @@
 
 The size of each element of a list determines where the next one begins, so the elements of one list can only
 be located one after the other. Across lists they are located together: all first elements, then all second
-ones, and so on. Their contents are decoded afterwards, for all lists at once.
+ones, and so on. Their contents are decoded afterwards, for all lists at once. Names are interned: each
+distinct name becomes one string and one number.
 
 Nothing here raises. Malformed and unusual lists are marked as not valid, and `primitives.Reader` decodes
 those or raises the error.
@@ -10,10 +11,11 @@ those or raises the error.
 
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from groupwright.assignors._model.arrays import (
     BoolArray,
@@ -21,11 +23,16 @@ from groupwright.assignors._model.arrays import (
     Offsets,
     PartitionArray,
     TopicNumbers,
-    ascend_in_slices,
-    unaligned_view,
+    UInt64Array,
 )
-from groupwright.assignors._model.columns import PartitionColumns
-from groupwright.assignors._wire.interning import MAX_NAME_BYTES, NOT_INTERNED, InternedNames, read_names
+from groupwright.assignors._model.columns import InternedNames, PartitionColumns
+from groupwright.assignors._model.group import sorted_names
+
+NOT_INTERNED = -1
+"""Number of a name that is not UTF-8, or whose hash collides with that of another name."""
+
+MAX_NAME_BYTES = 256
+"""Longest name that is interned, in bytes. Topic names have at most 249."""
 
 _COUNT_BYTES = 4
 """Size of the count that a list begins with."""
@@ -44,6 +51,25 @@ _INT32_MIN = -(2**31)
 _MAX_ELEMENTS = 2**20
 """Limit on the elements, and on the blocks of 16 bytes, decoded at a time. A list with more is not valid.
 An element takes about 100 bytes while it is decoded, however few it takes in its list."""
+
+_WORD = 8  # bytes of a name that are compared at once
+_NAMES_AT_ONCE = 2**14  # so that the intermediate arrays stay in the processor's cache
+_FIRST_NAMES = 2**10  # in the first step: most names occur early, and a new name takes longer
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio (Fibonacci hashing, Knuth)
+_HALF = np.uint64(32)
+_MAX_PREFIX_BITS = 16  # of a hash
+_NO_NAME = 0
+
+
+def unaligned_view(buffer: bytes | npt.NDArray[np.uint8], dtype: str) -> npt.NDArray[Any]:
+    """Return a view of the buffer whose element `i` is the number that starts at byte `i`, aligned or not.
+
+    Args:
+        buffer: The bytes.
+        dtype: The type of the numbers, such as `>i4`.
+    """
+    parsed = np.dtype(dtype)
+    return np.ndarray(max(0, len(buffer) - parsed.itemsize + 1), parsed, buffer, strides=(1,))
 
 
 class BatchReader:
@@ -235,7 +261,7 @@ def _sorted_and_distinct(
     """
     run = list_of * topics + numbers
     starts = np.concatenate([[0], np.cumsum(counts)])
-    if (run[1:] > run[:-1]).all() and ascend_in_slices(starts, partitions):
+    if (run[1:] > run[:-1]).all() and _ascend_in_slices(starts, partitions):
         return list_of, numbers, starts, partitions
     distinct, run_index = np.unique(run, return_inverse=True)
     ascending = np.unique((np.repeat(run_index, counts) << 32) + (partitions.astype(np.int64) - _INT32_MIN))
@@ -243,6 +269,15 @@ def _sorted_and_distinct(
     list_of, topic = np.divmod(distinct[run_index], max(topics, 1))
     partitions = ((ascending & 0xFFFFFFFF) + _INT32_MIN).astype(np.int32)
     return list_of, topic.astype(np.int32), np.append(first, partitions.size), partitions
+
+
+def _ascend_in_slices(starts: Offsets, partitions: PartitionArray) -> bool:
+    """Return whether every slice is strictly ascending and not empty."""
+    if (starts[1:] == starts[:-1]).any():
+        return False
+    ascends = partitions[1:] > partitions[:-1]
+    ascends[starts[1:-1] - 1] = True
+    return bool(ascends.all())
 
 
 class _ListOffsets:
@@ -382,3 +417,169 @@ def _count_of_long_lists(counts: Int64Array) -> int:
     cost_together = _ELEMENTS_PER_STEP * np.append(counts, 0)
     cost_one_by_one = np.concatenate([[0], np.cumsum(counts)])
     return int(np.argmin(cost_together + cost_one_by_one))
+
+
+def read_names(
+    buffer: bytes, at: Int64Array, sizes: Int64Array, known: dict[bytes, str]
+) -> tuple[tuple[str, ...], TopicNumbers]:
+    """Intern names of at most `MAX_NAME_BYTES` bytes.
+
+    Args:
+        buffer: The bytes of the names, and at least 7 more, since names are read in words of 8 bytes.
+        at: `(names,) int64`: the position of each name.
+        sizes: `(names,) int64`: the size of each name in bytes.
+        known: Names decoded so far, by their bytes; new ones are added.
+
+    Returns:
+        The distinct names in Kafka's order, and the index of each name among them, or `NOT_INTERNED`.
+    """
+    reader = _NameReader(buffer, known, min(_MAX_PREFIX_BITS, at.size.bit_length() + 1))
+    numbers = np.empty(at.size, np.int64)
+    start = 0
+    while start < at.size:
+        chunk = slice(start, start + min(_NAMES_AT_ONCE, max(_FIRST_NAMES, 3 * start)))
+        numbers[chunk] = reader.read(at[chunk], sizes[chunk])
+        start = chunk.stop
+    return reader.in_order(numbers)
+
+
+class _NameReader:
+    """Finds equal names by a hash of their 8-byte words, and verifies sizes and words.
+
+    Names are numbered in the order of their first occurrence. Number 0 is no name; its size is -1.
+    """
+
+    def __init__(self, buffer: bytes, known: dict[bytes, str], bits: int) -> None:
+        """Start without names.
+
+        Args:
+            buffer: The bytes of the names, and at least 7 more (see `_word`).
+            known: Strings decoded so far, by their bytes; new ones are added.
+            bits: The number of leading bits of a hash that the first look-up uses.
+        """
+        self._buffer = buffer
+        self._view = unaligned_view(buffer, "<u8")
+        self._known = known
+        self._names: list[str | None] = [None]
+        self._sizes = np.full(1, -1, np.int64)
+        self._words: list[UInt64Array] = []
+        self._hashes = np.zeros(1, np.uint64)
+        self._by_hash = np.zeros(1, np.int64)
+        self._by_prefix = np.zeros(1 << bits, np.int64)
+        self._prefix_shift = np.uint64(64 - bits)
+
+    def read(self, at: Int64Array, sizes: Int64Array) -> Int64Array:
+        """Return the numbers of names; 0 for those that are not UTF-8 or whose hash collides."""
+        words = self._read_words(at, sizes)
+        hashes = _hashes(sizes, words)
+        numbers: Int64Array = self._by_prefix[hashes >> self._prefix_shift]
+        equal = self._equal(numbers, sizes, words)
+        if not equal.all():
+            others = np.flatnonzero(~equal)
+            words_of_others = [word[others] for word in words]
+            numbers[others] = self._look_up(at[others], sizes[others], hashes[others], words_of_others)
+        return numbers
+
+    def in_order(self, numbers: Int64Array) -> tuple[tuple[str, ...], TopicNumbers]:
+        """Return all names in Kafka's order, and the numbers as indexes into them."""
+        names = sorted_names(text for text in self._names if text is not None)
+        places: dict[str | None, int] = {name: place for place, name in enumerate(names)}
+        return names, np.array([places.get(text, NOT_INTERNED) for text in self._names], np.int32)[numbers]
+
+    def _equal(self, numbers: Int64Array, sizes: Int64Array, words: list[UInt64Array]) -> BoolArray:
+        """Return `(names,) bool`: whether each name equals the known name with its number."""
+        equal: BoolArray = self._sizes[numbers] == sizes
+        # Names of equal size have equally many words.
+        for known, word in zip(self._words, words, strict=False):
+            equal &= known[numbers] == word
+        return equal
+
+    def _look_up(
+        self, at: Int64Array, sizes: Int64Array, hashes: UInt64Array, words: list[UInt64Array]
+    ) -> Int64Array:
+        """Return the numbers of names by their full hashes, and assign numbers to new names."""
+        numbers = self._numbers_by_hash(hashes)
+        new = np.flatnonzero(self._hashes[numbers] != hashes)
+        if new.size:
+            self._add_new(at[new], sizes[new], hashes[new], [word[new] for word in words])
+            numbers = self._numbers_by_hash(hashes)
+        return np.where(self._equal(numbers, sizes, words), numbers, _NO_NAME)
+
+    def _numbers_by_hash(self, hashes: UInt64Array) -> Int64Array:
+        """Return the numbers of the known names with these hashes, or any number for an unknown hash."""
+        places = np.searchsorted(self._hashes, hashes, sorter=self._by_hash)
+        numbers: Int64Array = self._by_hash[np.minimum(places, self._by_hash.size - 1)]
+        return numbers
+
+    def _add_new(
+        self, at: Int64Array, sizes: Int64Array, hashes: UInt64Array, words: list[UInt64Array]
+    ) -> None:
+        """Assign numbers to new names."""
+        hashes, first = np.unique(hashes, return_index=True)
+        at, sizes = at[first], sizes[first]
+        new_names = [
+            self._text(start, end) for start, end in zip(at.tolist(), (at + sizes).tolist(), strict=True)
+        ]
+        self._by_prefix[hashes >> self._prefix_shift] = len(self._names) + np.arange(len(new_names))
+        no_known, no_new = np.zeros(len(self._names), np.uint64), np.zeros(len(new_names), np.uint64)
+        self._words = [
+            np.concatenate([no_known if known is None else known, no_new if word is None else word[first]])
+            for known, word in zip_longest(self._words, words)
+        ]
+        self._names += new_names
+        self._sizes = np.concatenate([self._sizes, np.where([text is None for text in new_names], -1, sizes)])
+        self._hashes = np.concatenate([self._hashes, hashes])
+        self._by_hash = np.argsort(self._hashes)
+
+    def _read_words(self, at: Int64Array, sizes: Int64Array) -> list[UInt64Array]:
+        """Return the first words of all names, the second words, and so on; 0 beyond a name's end."""
+        min_size = sizes.min()
+        words = []
+        for offset in range(0, sizes.max(), _WORD):
+            if offset < min_size:
+                word = self._word(at, sizes, offset)
+            else:
+                longer = np.flatnonzero(sizes > offset)
+                word = np.zeros(at.size, np.uint64)
+                word[longer] = self._word(at[longer], sizes[longer], offset)
+            words.append(word)
+        return words
+
+    def _word(self, at: Int64Array, sizes: Int64Array, offset: int) -> UInt64Array:
+        """Return 8 bytes of each name: those at an offset, or its last 8 if fewer follow.
+
+        The last 8 may overlap the word before; equal sizes keep the comparison exact. A name of fewer than 8
+        bytes is shifted to the high-order bytes, which drops the up to 7 bytes after its end.
+
+        Args:
+            at: The positions of the names.
+            sizes: Their sizes in bytes, greater than the offset.
+            offset: A multiple of 8.
+        """
+        remaining = sizes - (offset + _WORD)
+        if remaining.min() >= 0:
+            return self._view[at + offset]
+        if offset:
+            return self._view[at + offset + np.minimum(remaining, 0)]
+        words: UInt64Array = self._view[at]
+        return words << (np.maximum(-remaining, 0) * 8).astype(np.uint64)
+
+    def _text(self, start: int, end: int) -> str | None:
+        raw = self._buffer[start:end]
+        if raw not in self._known:
+            try:
+                self._known[raw] = raw.decode()
+            except UnicodeDecodeError:
+                return None
+        return self._known[raw]
+
+
+def _hashes(sizes: Int64Array, words: list[UInt64Array]) -> UInt64Array:
+    """Return a hash of each name, independent of the other names."""
+    hashes = (sizes + 1).astype(np.uint64) * _FACTOR
+    min_size = sizes.min()
+    for number, word in enumerate(words):
+        mixed = (hashes ^ word) * _FACTOR
+        mixed ^= mixed >> _HALF
+        hashes = mixed if number * _WORD < min_size else np.where(sizes > number * _WORD, mixed, hashes)
+    return hashes

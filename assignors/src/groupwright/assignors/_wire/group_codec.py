@@ -12,13 +12,11 @@ from groupwright.assignors._model.arrays import (
     Offsets,
     PartitionArray,
     UInt64Array,
-    unaligned_view,
 )
-from groupwright.assignors._model.assignment import Assignment
-from groupwright.assignors._model.group import NO_GENERATION
-from groupwright.assignors._model.partitions import PartitionsByTopic
+from groupwright.assignors._model.columns import Assignment
+from groupwright.assignors._model.group import NO_GENERATION, PartitionsByTopic
 from groupwright.assignors._wire import consumer_protocol, primitives
-from groupwright.assignors._wire.batch_decoder import BatchReader
+from groupwright.assignors._wire.batch_decoder import BatchReader, unaligned_view
 from groupwright.assignors._wire.consumer_protocol import Subscription
 
 _WORD = 8

@@ -3,8 +3,7 @@
 import struct
 from collections.abc import Sequence
 
-from groupwright.assignors._model.order import sorted_names
-from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors._model.group import NO_PARTITIONS, PartitionsByTopic, sorted_names
 from groupwright.assignors.errors import InvalidInputError, MalformedBytesError
 
 NULL_BYTES = b"\xff\xff\xff\xff"
