@@ -119,6 +119,20 @@ def test_a_subscription_that_cannot_be_read_is_blamed_on_its_member(
     assert caught.value.offset == 2
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda assignor: perform_assignment(assignor, [joining("c-1", "t")], {"t": 1}),
+        lambda assignor: assign(assignor, Group([Member("c-1", ["t"])], {"t": 1})),
+    ],
+)
+def test_an_assignor_without_a_name_is_refused(use: Callable[[Assignor], object]) -> None:
+    nameless = Planned({})
+    nameless.name = ""
+    with pytest.raises(AssignorError, match=r"Planned.name must be a string that is not empty, not ''"):
+        use(nameless)
+
+
 def test_a_member_that_joins_twice_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="member 'c-1' is in the group more than once"):
         perform_assignment(RangeAssignor(), [joining("c-1"), joining("c-1")], {})

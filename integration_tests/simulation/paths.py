@@ -3,7 +3,7 @@
 Both paths begin with a decoded response. The leader's ends with SyncGroup's request, the revocation's with
 the call of `on_revoke`. A file of `consumer`, `assignors` or `core` is on a path if one of its functions is
 called. Files that decide or convert come first, in the order of their first calls. The files of the model
-follow: values such as a group and its assignment, with their array types and their order.
+follow: values such as a group, and the columns of its assignment.
 
 The assignor's own computation is left out, since an application may have an assignor of its own; so are
 sockets (`consumer/_network`), which are simulated.

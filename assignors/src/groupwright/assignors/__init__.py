@@ -41,7 +41,7 @@ from groupwright.assignors.errors import (
 )
 
 if TYPE_CHECKING:
-    from groupwright.assignors._algorithms.check import assign, check_assignment, unassigned
+    from groupwright.assignors._algorithms.check import assign, assign_members, check_assignment, unassigned
     from groupwright.assignors._algorithms.cooperative import withhold_claimed
     from groupwright.assignors._algorithms.load_report import LoadReport, evaluate_load
     from groupwright.assignors._algorithms.quality import AssignmentQuality, evaluate
@@ -68,12 +68,16 @@ if TYPE_CHECKING:
         encode_assignment,
         encode_subscription,
     )
-    from groupwright.assignors._wire.group_codec import decode_subscriptions, encode_assignments
+    from groupwright.assignors._wire.group_codec import (
+        decode_members,
+        decode_subscriptions,
+        encode_assignments,
+    )
     from groupwright.assignors._wire.owned import decode_previous_assignment
     from groupwright.assignors._wire.processing_times import sends_processing_times, sent_processing_times
     from groupwright.assignors.builtin import builtin_assignors, by_name
     from groupwright.assignors.co_partitioned import CoPartitionedStickyAssignor
-    from groupwright.assignors.leader import assign_members, decode_members, perform_assignment
+    from groupwright.assignors.leader import perform_assignment
     from groupwright.assignors.load_aware import LoadAwareAssignor
     from groupwright.assignors.load_check import LoadCheck, check_load
     from groupwright.assignors.range import RangeAssignor
@@ -92,12 +96,11 @@ _MODULES = {
     "builtin_assignors": "builtin",
     "by_name": "builtin",
     "assign": "_algorithms.check",
+    "assign_members": "_algorithms.check",
     "check_assignment": "_algorithms.check",
     "unassigned": "_algorithms.check",
     "withhold_claimed": "_algorithms.cooperative",
     "JoinedMember": "_model.group",
-    "assign_members": "leader",
-    "decode_members": "leader",
     "perform_assignment": "leader",
     "subscribed_topics": "_model.group",
     "LoadReport": "_algorithms.load_report",
@@ -133,6 +136,7 @@ _MODULES = {
     "MemberAssignment": "_wire.consumer_protocol",
     "Subscription": "_wire.consumer_protocol",
     "decode_assignment": "_wire.consumer_protocol",
+    "decode_members": "_wire.group_codec",
     "decode_previous_assignment": "_wire.owned",
     "decode_subscription": "_wire.consumer_protocol",
     "decode_subscriptions": "_wire.group_codec",

@@ -1,6 +1,7 @@
-"""Checks of an assignor's result against its group."""
+"""Runs an assignor, and checks its result against the group."""
 
-from collections.abc import Collection
+import logging
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -18,12 +19,16 @@ from groupwright.assignors._model.columns import (
 from groupwright.assignors._model.group import (
     NO_PARTITIONS,
     Group,
+    Member,
     PartitionsByTopic,
+    Topic,
     sorted_names,
     subscribed_topics,
 )
 from groupwright.assignors._wire.owned import OwnedColumns
 from groupwright.assignors.errors import AssignorError, InvalidInputError
+
+_log = logging.getLogger(__name__)
 
 
 def assign(assignor: Assignor, group: Group, *, cooperative: bool = False) -> Assignment:
@@ -39,6 +44,48 @@ def assign(assignor: Assignor, group: Group, *, cooperative: bool = False) -> As
         AssignorError: The assignor is not usable, or its result is not an assignment of this group.
     """
     check_assignor(assignor)
+    return _assign(assignor, group, cooperative=cooperative)
+
+
+def assign_members(
+    assignor: Assignor,
+    members: Iterable[Member],
+    topics: Mapping[str, int | Topic],
+    *,
+    cooperative: bool = False,
+) -> tuple[Group, Assignment]:
+    """Run the assignor on a group of these members, and check its result, as the group's leader does.
+
+    A partition of a subscribed topic that no member is assigned and no member owns is not consumed. An
+    assignor may leave one out on purpose, so that is a warning in the log and not an error.
+
+    Args:
+        assignor: An assignor that `check_assignor` accepts.
+        members: The members.
+        topics: The existing topics, or their numbers of partitions.
+        cooperative: Whether the members rebalance cooperatively: see `assign`.
+
+    Returns:
+        The group, and its assignment.
+
+    Raises:
+        AssignorError: The assignor's result is not an assignment of this group.
+        InvalidInputError: Two members have the same id, or a number of partitions is out of range.
+    """
+    group = Group(members, topics)
+    assignment = _assign(assignor, group, cooperative=cooperative)
+    unconsumed = unassigned(group, assignment, unclaimed=True)
+    if unconsumed:
+        _log.warning(
+            "Assignor %r leaves %d partitions of subscribed topics unassigned, so they are not consumed: %r",
+            assignor.name,
+            unconsumed.count,
+            unconsumed,
+        )
+    return group, assignment
+
+
+def _assign(assignor: Assignor, group: Group, *, cooperative: bool) -> Assignment:
     ids = {member.id for member in group.members}
     try:
         result = assignor.assign(group)

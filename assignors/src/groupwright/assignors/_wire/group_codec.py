@@ -14,7 +14,7 @@ from groupwright.assignors._model.arrays import (
     UInt64Array,
 )
 from groupwright.assignors._model.columns import Assignment
-from groupwright.assignors._model.group import NO_GENERATION, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION, JoinedMember, Member, PartitionsByTopic
 from groupwright.assignors._wire import consumer_protocol, primitives
 from groupwright.assignors._wire.batch_decoder import BatchReader, unaligned_view
 from groupwright.assignors._wire.consumer_protocol import Subscription
@@ -23,6 +23,30 @@ _WORD = 8
 _CHUNK = 2**14  # runs encoded at a time, so that the intermediate arrays stay in the processor's cache
 _VERSION_SIZE = 2  # bytes
 _PREFIX_BYTES = 64  # most lists of topics that differ do so within these
+
+
+def decode_members(joined: Sequence[JoinedMember]) -> list[Member]:
+    """Decode the subscriptions in JoinGroup's response.
+
+    Args:
+        joined: The members in JoinGroup's response.
+
+    Raises:
+        MalformedBytesError: A subscription cannot be decoded; the message names the member.
+    """
+    ids = [member.id for member in joined]
+    subscriptions = read_subscriptions(ids, [member.metadata for member in joined])
+    members = map(
+        Member.from_fields,
+        ids,
+        subscriptions.topics,
+        subscriptions.owned,
+        subscriptions.generations,
+        [member.instance_id for member in joined],
+        subscriptions.racks,
+        subscriptions.user_data,
+    )
+    return list(members)
 
 
 def decode_subscriptions(metadata: Iterable[tuple[str, bytes]]) -> list[Subscription]:

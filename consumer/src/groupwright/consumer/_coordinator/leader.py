@@ -308,7 +308,7 @@ def _import_numpy() -> None:
     with not_while_forking():
         from groupwright.consumer._coordinator import assignment_stats  # noqa: F401, PLC0415 - see above
 
-        _ = assigning.decode_members
+        _ = assigning.decode_members, assigning.assign_members
 
 
 def change_of_members(previous: Iterable[str] | None, members: Iterable[str]) -> str | None:

@@ -295,7 +295,7 @@ class MembershipState:
 
         JoinGroup may claim them.
         """
-        return self.identity.valid and bool(self.owned)
+        return bool(self.owned) and self.identity.valid
 
     @property
     def keeps_partitions(self) -> bool:
