@@ -16,10 +16,11 @@ from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.security import Listener, Security
+from groupwright.testing.groups import Load, LoadedGroup, Partition, now
 from harness.waiting import holds_within
 from soak import checker, schedule, stored
-from soak.events import Key, now
-from soak.fleet import PRODUCER, Fleet, Worker
+from soak.events import Interrupted
+from soak.fleet import Fleet, Worker
 from soak.member import Order
 from soak.schedule import Fault, Kind
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord
@@ -107,7 +108,9 @@ def run(plan: Plan, directory: Path, watch: Watcher = lambda _: None) -> Result:
             kafka.create_topic(topic, partitions)
         _forbid(kafka, schedule.forbidden(plan.seed))
         secured = kafka.secure_config(Listener.SASL_PLAINTEXT, mechanism="PLAIN", user=_GUEST)
-        fleet = Fleet(kafka.bootstrap_servers, list(_TOPICS), directory, plan.seed, plan.timing, secured)
+        fleet = Fleet(
+            kafka.bootstrap_servers, _TOPICS, plan.assignors, directory, plan.seed, plan.timing, secured
+        )
         try:
             return _Run(plan, kafka, fleet, watch).run()
         finally:
@@ -133,8 +136,6 @@ class _Run:
         self._kafka = kafka
         self._fleet = fleet
         self._watch = watch
-        self._partitions = {topic: _TOPICS[topic] for topic in _GROWING}
-        self._incarnation = 1
         self._deleting = False
         self._started = now()
         self._order = itertools.count()
@@ -155,7 +156,7 @@ class _Run:
     def _inject_faults(self) -> None:
         plan = self._plan
         self._fleet.start_producer([*_GROWING, _FORBIDDEN], plan.rate)
-        self._produce_deleted()
+        self._deleted_producer = self._produce_deleted()
         for _, group in itertools.product(range(_MEMBERS_AT_FIRST), plan.assignors):
             self._fleet.start(group)
         for fault in schedule.faults(plan.seed, plan.seconds, plan.assignors, plan.timing):
@@ -178,7 +179,7 @@ class _Run:
         elif fault.kind is Kind.DELETE:
             self._delete()
         elif fault.kind is Kind.GROW:
-            self._grow(sorted(self._partitions)[fault.choice % len(self._partitions)])
+            self._grow(_GROWING[fault.choice % len(_GROWING)])
         else:
             with self._fleet.injecting(fault.kind.value):
                 self._inject_broker_fault(fault)
@@ -210,7 +211,7 @@ class _Run:
     def _victims(self, kind: Kind, alive: Sequence[Worker]) -> list[Worker]:
         if not alive or (kind in {Kind.LEAVE, Kind.CLOSE} and len(alive) == 1):
             return []
-        free = self._fleet.free(alive[0].role.group)
+        free = self._fleet.free(alive[0].group)
         return [each for each in free if kind is not Kind.RESTART or each.role.instance is not None]
 
     def _inject_member_fault(self, fault: Fault, victim: Worker) -> None:
@@ -244,67 +245,61 @@ class _Run:
                 raise AssertionError(f"{kind} is no fault of a member")
 
     def _replace(self, victim: Worker) -> None:
-        if victim.role.instance is not None or len(self._fleet.alive(victim.role.group)) < _MOST_MEMBERS:
-            self._fleet.start(victim.role.group, heir_of=victim.role)
+        if victim.role.instance is not None or len(self._fleet.alive(victim.group)) < _MOST_MEMBERS:
+            self._fleet.start(victim.group, heir_of=victim.role)
 
     def _replace_ended(self, victim: Worker, deadline: float) -> None:
         """Start a static member's successor once the member has closed; earlier it would fence the member."""
-        if not victim.process.running:
-            self._fleet.start(victim.role.group, heir_of=victim.role)
+        if victim.process.has_ended:
+            self._fleet.start(victim.group, heir_of=victim.role)
         elif now() < deadline:
             self._at(now() + _STEP_SECONDS, lambda: self._replace_ended(victim, deadline))
 
     # Each incarnation of the deleted topic has its own producer, which ends before the deletion. Members must
     # have revoked the topic before it is re-created. So every event belongs to exactly one incarnation.
 
-    def _produce_deleted(self) -> None:
-        rate = max(1, self._plan.rate // 5)
-        self._fleet.start_producer([_DELETED], rate, self._deleted_producer)
-
-    @property
-    def _deleted_producer(self) -> str:
-        return f"{PRODUCER}-{_DELETED}-{self._incarnation}"
+    def _produce_deleted(self) -> Load:
+        return self._fleet.start_producer([_DELETED], max(1, self._plan.rate // 5))
 
     def _delete(self) -> None:
         if not self._deleting:
             self._deleting = True
-            self._fleet.end_producer(self._deleted_producer)
+            self._deleted_producer.stop()
             self._delete_written()
 
     def _delete_written(self) -> None:
-        if self._fleet.produces(self._deleted_producer):
+        if not self._deleted_producer.ended:
             self._at(now() + _STEP_SECONDS, self._delete_written)
             return
         with self._fleet.injecting("delete topic", _DELETED):
             futures = self._kafka.admin().delete_topics([_DELETED], request_timeout=_BROKER_SECONDS)
             futures[_DELETED].result(_BROKER_SECONDS)
             is_clean = holds_within(lambda: not self._has_offsets(), _OFFSETS_SECONDS, _STEP_SECONDS)
+        self._fleet.resize(_DELETED, 0)
         if not is_clean:
             # A broker that crashes before removing the offsets keeps them, and members of the next topic of
             # this name would begin beyond its end.
             with self._fleet.injecting("leave topic deleted", _DELETED):
-                self._fleet.tally.read()
-                self._fleet.tally.forget(_DELETED)
+                self._fleet.forget(_DELETED)
             return
         deleted = now()
         self._at(deleted + _GONE_SECONDS, lambda: self._recreate(deleted))
 
     def _has_offsets(self) -> bool:
         """Return whether the coordinator still stores offsets of the deleted topic."""
-        latest: dict[tuple[str, Key], StoredRecord] = {}
+        latest: dict[tuple[str, Partition], StoredRecord] = {}
         try:
             for record in stored.read_all(self._kafka.bootstrap_servers):
-                if not isinstance(record, StoredGeneration) and record.key[0] == _DELETED:
-                    latest[record.group, record.key] = record
+                if not isinstance(record, StoredGeneration) and record.partition[0] == _DELETED:
+                    latest[record.group, record.partition] = record
         except (KafkaException, TimeoutError):
             return True  # not known yet
         return any(isinstance(record, StoredCommit) for record in latest.values())
 
     def _recreate(self, deleted: float) -> None:
-        tally = self._fleet.tally
-        tally.read()
+        self._look("faults", at_once=True)
         running = self._fleet.running()
-        owners = [w.role.name for w in running if tally.owns(w.role.name, _DELETED)]
+        owners = [w.role.name for w in running if any(topic == _DELETED for topic, _ in w.process.owned)]
         # A member that was stopped all the while was seen to fetch nothing of the new topic's partitions.
         unaware = any(w.frozen or w.busy_until > now() for w in running)
         if (owners or unaware) and now() < deleted + _RELEASE_SECONDS:
@@ -313,18 +308,18 @@ class _Run:
         for name in owners:
             with self._fleet.injecting("keep deleted topic", name):
                 pass
-        tally.forget(_DELETED)
+        self._fleet.forget(_DELETED)
         with self._fleet.injecting("make topic", _DELETED):
             _once_unfenced(lambda: self._kafka.create_topic(_DELETED, _TOPICS[_DELETED]))
-        self._incarnation += 1
+        self._fleet.resize(_DELETED, _TOPICS[_DELETED])
         self._deleting = False
-        self._produce_deleted()
+        self._deleted_producer = self._produce_deleted()
 
     def _grow(self, topic: str) -> None:
-        if self._partitions[topic] >= _MOST_PARTITIONS:
+        partitions = self._fleet.partitions[topic] + 1
+        if partitions > _MOST_PARTITIONS:
             return
-        self._partitions[topic] += 1
-        wanted = NewPartitions(topic, self._partitions[topic])
+        wanted = NewPartitions(topic, partitions)
         with self._fleet.injecting(Kind.GROW.value, topic):
             admin = self._kafka.admin()
             _once_unfenced(
@@ -332,6 +327,7 @@ class _Run:
                     _BROKER_SECONDS
                 )
             )
+        self._fleet.resize(topic, partitions)
 
     # --- Settling------------------------------------------------------------------------------------
 
@@ -346,8 +342,8 @@ class _Run:
         def calm() -> bool:
             nonlocal last_change, last_missing
             self._look("draining", at_once=True)
-            missing = sum(map(self._fleet.tally.unconsumed, self._plan.assignors))
-            if missing != last_missing or not all(map(self._is_settled, self._plan.assignors)):
+            missing = sum(group.ledger.unconsumed_count for group in self._fleet.groups.values())
+            if missing != last_missing or not all(map(_is_settled, self._fleet.groups.values())):
                 last_change, last_missing = now(), missing
             # A member that was just resumed does not know its losses yet, so the state must last a session.
             # What is missing may be lost by interrupted polls, or come late: that takes longer to tell.
@@ -356,41 +352,28 @@ class _Run:
 
         return holds_within(calm, _DRAIN_SECONDS, _STEP_SECONDS)
 
-    def _is_settled(self, group: str) -> bool:
-        """Return whether all members have joined, partitions have one owner each, and nothing is unread.
-
-        A member that has not joined yet brings another rebalance. Interrupted polls may lose messages.
-        """
-        tally = self._fleet.tally
-        members = {worker.role.name for worker in self._fleet.alive(group)}
-        consumed = tally.unconsumed(group) <= tally.interruptions[group]
-        return consumed and members <= tally.joined and not tally.unsettled(members)
-
     def _look(self, phase: str, *, at_once: bool = False) -> None:
         time = now()
         if not at_once and time - self._last_look < _STEP_SECONDS:
             return
         self._last_look = time
-        tally = self._fleet.tally
-        tally.read()
+        ledgers = [group.ledger for group in self._fleet.groups.values()]
         self._watch(
             Progress(
                 phase=phase,
                 elapsed=time - self._started,
                 faults=len(self._fleet.faults),
-                produced=len(tally.produced),
-                consumed=sum(map(len, tally.consumed.values())),
-                rebalances=sum(map(len, tally.rebalances.values())),
+                produced=ledgers[0].produced_count,
+                consumed=sum(ledger.consumed_count for ledger in ledgers),
+                rebalances=sum(max(ledger.generations.values(), default=0) for ledger in ledgers),
             )
         )
 
     # --- Checking -----------------------------------------------------------------------------------
 
     def _check(self, records: Sequence[StoredRecord], settled: float, *, drained: bool) -> Result:
-        histories = dict(self._fleet.tally.histories)
-        written = [histories.pop(name) for name in list(histories) if name.startswith(PRODUCER)]
-        produced = sorted(itertools.chain.from_iterable(written), key=lambda event: event.time)
-        known = checker.Records(list(histories.values()), produced, self._fleet.faults, records, settled)
+        histories = {name: group.ledger.histories for name, group in self._fleet.groups.items()}
+        known = checker.Records(histories, self._fleet.produced(), self._fleet.faults, records, settled)
         generations = Counter(
             record.group for record in records if isinstance(record, StoredGeneration) and record.owners
         )
@@ -401,6 +384,14 @@ class _Run:
             rebalances={group: generations[group] for group in self._plan.assignors},
             drained=drained,
         )
+
+
+def _is_settled(group: LoadedGroup) -> bool:
+    """Return whether the group is settled, and has consumed all but what interrupted polls may have lost."""
+    ledger = group.ledger
+    events = itertools.chain.from_iterable(ledger.histories.values())
+    interruptions = sum(isinstance(event, Interrupted) for event in events)
+    return ledger.unconsumed_count <= interruptions and not group.unsettled()
 
 
 def _once_unfenced(request: Callable[[], None]) -> None:

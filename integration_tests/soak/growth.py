@@ -1,7 +1,8 @@
 """`python -m soak.growth`: growth of memory, threads and open files over a thousand rebalances.
 
 One process runs two consumers of one group. The second one alternates between one topic and two, so that each
-change rebalances both. The measurements are taken after a warm-up of some rebalances, and at the end.
+change rebalances both. The measurements are taken after a warm-up of some rebalances, and at the end. The
+consumers are no members of `groupwright.testing.groups`, because its ledger grows with each rebalance.
 """
 
 import argparse

@@ -1,140 +1,148 @@
-"""Timeline of each member process, derived from its history and the injected faults. Pure.
-
-A `Window` is the time for which a member owned a partition by its own record: from the entry of on_assign to
-the return of on_revoke or on_lost.
-"""
+"""Timeline of a member: that of `groupwright.testing.groups`, with stalls, busy times and seeks. Pure."""
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from soak.events import (
+from groupwright.testing import groups
+from groupwright.testing.groups import (
     Assigned,
-    Busy,
-    Closing,
     Committed,
     Consumed,
-    Ended,
     EndReached,
     Event,
-    Failed,
-    FaultInjected,
-    Interrupted,
-    Key,
-    Revoked,
-    Sought,
+    Killed,
+    Left,
+    Partition,
+    Produced,
     Started,
-    Starved,
+    Window,
 )
+from soak.events import Busy, Closing, Interrupted, Sought, Starved
 
 Interval = tuple[float, float]
 
-
-class End(StrEnum):
-    """End of a window."""
-
-    REVOKED = "revoked"
-    LOST = "lost"
-    KILLED = "killed"
-    DIED = "died"
-    """The process ended with an exception."""
-    OPEN = "open"
-    """The history ends within the window."""
-
-
-PROCESS = "the member's process"
-"""Value of `Failed.during` for a failure that ends the member process."""
 _AT_ONCE = 0.01
 """Two actions of a member within so many seconds have no poll between them."""
 
 
-@dataclass(slots=True, eq=False)
-class Window:
-    """One member's ownership of one partition."""
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that was returned to a member, or acknowledged to the producer."""
 
-    member: "MemberHistory"
-    key: Key
-    begin: float
-    end: float = math.inf
-    ended_by: End = End.OPEN
-    asked: float = math.inf
-    """The time at which on_revoke or on_lost was entered."""
-    entered: float = math.inf
-    """The earliest entry of on_assign: a process that is stopped in it records it late."""
-    consumed: list[Consumed] = field(default_factory=list)
-    reached: list[EndReached] = field(default_factory=list)
-    sought: list[Sought] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        """Return member, partition and times."""
-        topic, number = self.key
-        span = f"from {self.begin:.3f} to {self.end:.3f}"
-        return f"{self.member.name} owned {topic} [{number}] {span} ({self.ended_by})"
+    time: float
+    polled: float
+    """The time at which the poll was entered; `time`, of the producer."""
+    partition: Partition
+    offset: int
+    value: str
 
 
-@dataclass(slots=True, eq=False)
-class MemberHistory:
+Move = Message | EndReached | Sought
+"""An event that tells a member's position."""
+
+
+def messages(event: Consumed | Produced) -> Iterator[Message]:
+    """Yield the messages of an event."""
+    polled = event.polled if isinstance(event, Consumed) else event.time
+    places = (
+        ((span.topic, span.partition), offset)
+        for span in event.spans
+        for offset in range(span.start, span.stop)
+    )
+    for (partition, offset), value in zip(places, event.values, strict=True):
+        yield Message(event.time, polled, partition, offset, value)
+
+
+class MemberHistory(groups.MemberHistory):
     """One member process, from start to end."""
 
-    started: Started
-    events: list[Event]
-    windows: list[Window] = field(default_factory=list)
-    strays: list[Consumed | EndReached] = field(default_factory=list)
-    """Messages and partition ends delivered while the member did not own the partition."""
-    repeated: list[Assigned] = field(default_factory=list)
-    """Assignments of partitions that the member owned already."""
-    frozen: list[Interval] = field(default_factory=list)
-    """Times at which the process did not run, including the time after SIGKILL."""
-    silent: list[Interval] = field(default_factory=list)
-    """Times at which the application did not poll, for any reason."""
-    killed: float = math.inf
-    hung: bool = False
-    """True if the process ignored the order to leave."""
-
-    @property
-    def name(self) -> str:
-        """The member's name, unique in a run."""
-        return self.started.name
+    def __init__(self, name: str, started: Started, events: Iterable[Event]) -> None:
+        """Derive it from the member's events, `started` among them."""
+        self.moves: defaultdict[Window, list[Move]] = defaultdict(list)
+        """What the member received, and where it sought, in each window."""
+        self.stray_ends: list[EndReached] = []
+        """Ends of partitions that the member did not own; `strays` are messages of such partitions."""
+        self.repeated: list[Assigned] = []
+        """Assignments of partitions that the member owned already."""
+        self._closing = False
+        super().__init__(name, events)
+        self.started = started
+        self.instance = started.details.get("instance")
+        """The ``group.instance.id`` of a static member."""
+        self.guest = started.details["guest"] == str(True)
+        """True if the member may not read the forbidden topic."""
+        self.killed = min((each.time for each in self.events if isinstance(each, Killed)), default=math.inf)
+        self.starved = [(each.begun, each.time) for each in self.events if isinstance(each, Starved)]
+        self.frozen = merged([*self.faults, *self.starved])
+        """Times at which the process did not run, including the time after SIGKILL."""
+        self.silent = merged([*self.frozen, *_busy_times(self.events), *_waits_for_commits(self.events)])
+        """Times at which the application did not poll, for any reason."""
 
     @property
     def ended(self) -> bool:
         """True if the process ended with a clean shutdown."""
-        return any(isinstance(event, Ended) for event in self.events)
+        return any(isinstance(event, Left) for event in self.events)
+
+    def apply(self, event: Event) -> None:
+        """Apply the next event."""
+        match event:
+            case Assigned(partitions=partitions) if not self.owned.keys().isdisjoint(partitions):
+                self.repeated.append(event)
+            case Closing():
+                self._closing = True
+            case Consumed(polled=polled):
+                for message in messages(event):
+                    self._move(message, polled)
+            case EndReached(polled=polled):
+                if not self._move(event, polled):
+                    self.stray_ends.append(event)
+            case Sought() if event.partition in self.owned:
+                self.moves[self.owned[event.partition]].append(event)
+            case Left():
+                return  # what on_revoke was not called for is still owned, which is a violation later
+            case _:
+                pass
+        super().apply(event)
+
+    def window_of(self, partition: Partition, polled: float) -> Window | None:
+        """Return the present window, or the last one if another thread has closed the consumer meanwhile."""
+        window = self.owned.get(partition)
+        if window is None and self._closing:
+            last = self.last.get(partition)
+            return last if last is not None and polled <= last.revoking else None
+        return window
+
+    def entered(self, window: Window) -> float:
+        """Return the earliest entry of on_assign: a process that is stopped in it records it late."""
+        begins = (begin for begin, end in self.starved if begin <= window.begin <= end + _AT_ONCE)
+        return min(begins, default=window.begin)
+
+    def received(self, window: Window) -> list[Message]:
+        """Return the messages that the member received in a window, in order."""
+        return [move for move in self.moves[window] if isinstance(move, Message)]
 
     def commits(self) -> Iterator[Committed]:
         """Return the commits, in order."""
         return (event for event in self.events if isinstance(event, Committed))
 
-    def failures(self) -> Iterator[Failed]:
-        """Return the recorded failures, in order."""
-        return (event for event in self.events if isinstance(event, Failed))
-
     def interruptions(self) -> Iterator[Interrupted]:
         """Return the polls interrupted by a signal handler, in order."""
         return (event for event in self.events if isinstance(event, Interrupted))
 
-    def losses(self) -> Iterator[Revoked]:
-        """Return the losses of partitions, in order."""
-        return (e for e in self.events if isinstance(e, Revoked) and e.lost and e.partitions)
+    def _move(self, move: Message | EndReached, polled: float) -> bool:
+        window = self.window_of(move.partition, polled)
+        if window is not None:
+            self.moves[window].append(move)
+        return window is not None
 
 
-def read_history(history: Iterable[Event], faults: Iterable[FaultInjected]) -> MemberHistory | None:
-    """Build a `MemberHistory` from a history; return None if the history has no `Started` event."""
-    # Two threads write the history, so its lines may be slightly out of order.
-    events = sorted(history, key=lambda event: event.time)
+def read_history(name: str, events: Iterable[Event]) -> MemberHistory | None:
+    """Build a `MemberHistory`; return None if the member has not started."""
+    events = list(events)
     started = next((event for event in events if isinstance(event, Started)), None)
-    if started is None:
-        return None
-    member = MemberHistory(started, events)
-    mine = [fault for fault in faults if fault.target == member.name]
-    member.killed = min((fault.until for fault in mine if fault.what == "kill"), default=math.inf)
-    member.hung = any(fault.what == "hang" for fault in mine)
-    member.frozen = merged([*_stops(mine), *_starvations(events), *_after_death(mine)])
-    member.silent = merged([*member.frozen, *_busy_times(events), *_waits_for_commits(events)])
-    _follow(member)
-    return member
+    return None if started is None else MemberHistory(name, started, events)
 
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
@@ -148,99 +156,11 @@ def merged(intervals: Iterable[Interval]) -> list[Interval]:
     return union
 
 
-def by_group(members: Iterable[MemberHistory]) -> dict[str, list[MemberHistory]]:
-    """Return the members, by group."""
-    groups: defaultdict[str, list[MemberHistory]] = defaultdict(list)
-    for each in members:
-        groups[each.started.group].append(each)
-    return dict(groups)
-
-
-def _follow(member: MemberHistory) -> None:
-    """Replay the events, and record the windows of ownership."""
-    owned: dict[Key, Window] = {}
-    last: dict[Key, Window] = {}
-    closing = False
-    for event in member.events:
-        match event:
-            case Assigned():
-                if not owned.keys().isdisjoint(event.partitions):
-                    member.repeated.append(event)
-                _end(owned, event.partitions, event.time, End.REVOKED)
-                entered = _entered(event, member.events)
-                owned |= {key: Window(member, key, event.time, entered=entered) for key in event.partitions}
-                last |= owned
-                member.windows += [owned[key] for key in event.partitions]
-            case Revoked():
-                ended_by = End.LOST if event.lost else End.REVOKED
-                _end(owned, event.partitions, event.time, ended_by, event.begun)
-            case Closing():
-                closing = True
-            case Consumed() | EndReached():
-                _deliver(member, event, owned.get(event.key), last.get(event.key) if closing else None)
-            case Sought() if event.key in owned:
-                owned[event.key].sought.append(event)
-            case _:
-                pass
-    if member.killed < math.inf:
-        _end(owned, tuple(owned), member.killed, End.KILLED)
-    died = [failure.time for failure in member.failures() if failure.during == PROCESS]
-    _end(owned, tuple(owned) if died else (), max(died, default=math.inf), End.DIED)
-
-
-def _entered(event: Assigned, events: Iterable[Event]) -> float:
-    stops = _starvations(events)
-    return min((begin for begin, end in stops if begin <= event.time <= end + _AT_ONCE), default=event.time)
-
-
-def _deliver(
-    member: MemberHistory, event: Consumed | EndReached, window: Window | None, closed: Window | None
-) -> None:
-    if window is None and closed is not None and event.polled <= closed.asked:
-        window = closed  # fetched before another thread closed the consumer
-    if window is None:
-        member.strays.append(event)
-    elif isinstance(event, Consumed):
-        window.consumed.append(event)
-    else:
-        window.reached.append(event)
-
-
-def _end(
-    owned: dict[Key, Window], keys: Iterable[Key], time: float, ended_by: End, asked: float | None = None
-) -> None:
-    for key in keys:
-        window = owned.pop(key, None)
-        if window is not None:
-            window.end, window.ended_by = time, ended_by
-            window.asked = time if asked is None else asked
-
-
-def _stops(faults: Sequence[FaultInjected]) -> Iterator[Interval]:
-    begin: float | None = None
-    for fault in faults:
-        if fault.what == "stop":
-            begin = fault.time
-        elif fault.what == "continue" and begin is not None:
-            yield begin, fault.until
-            begin = None
-    if begin is not None:
-        yield begin, math.inf
-
-
-def _after_death(faults: Iterable[FaultInjected]) -> Iterator[Interval]:
-    return ((fault.time, math.inf) for fault in faults if fault.what == "kill")
-
-
-def _starvations(events: Iterable[Event]) -> Iterator[Interval]:
-    return ((event.begun, event.time) for event in events if isinstance(event, Starved))
-
-
 def _waits_for_commits(events: Iterable[Event]) -> Iterator[Interval]:
     """Yield the intervals of synchronous commits, within and right after which a member does not poll."""
     for event in events:
-        if isinstance(event, Committed) and event.begun is not None:
-            yield event.begun, event.time + _AT_ONCE
+        if isinstance(event, Committed) and event.began is not None:
+            yield event.began, event.time + _AT_ONCE
 
 
 def _busy_times(events: Iterable[Event]) -> Iterator[Interval]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
+from groupwright.testing.groups import Consumed, Event
 from soak.checker import Violation, summary
 from soak.conductor import Result
-from soak.events import Consumed, Event
 from soak.member_history import MemberHistory
 
 _SIGNALS = ("interrupt", "wakeup", "enforce rebalance")
@@ -43,7 +43,7 @@ def show(result: Result, console: Console) -> None:
 
 def describe(violation: Violation) -> str:
     """Return a violation as one line."""
-    place = f" {violation.key[0]} [{violation.key[1]}]" if violation.key else ""
+    place = f" {violation.partition[0]} [{violation.partition[1]}]" if violation.partition else ""
     time = "" if math.isnan(violation.time) else f" at {violation.time:.3f}"
     who = f" {', '.join(violation.members)}" if violation.members else ""
     return f"({violation.group}{place}{time}{who}): {violation.text}"
@@ -82,18 +82,22 @@ def _table(result: Result) -> Table:
 
 
 def _show_history(member: MemberHistory, violation: Violation, console: Console) -> None:
-    started = member.started
-    console.print(f"  {member.name} ({started.assignor}, commits {started.commits}):", highlight=False)
+    commits = member.started.details["commits"]
+    console.print(f"  {member.name} ({violation.group}, commits {commits}):", highlight=False)
     events = list(_around(member, violation))
     for event in events[-_MOST_EVENTS:]:
         console.print(f"    {event}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _concerns(event: Consumed, violation: Violation) -> bool:
+    return violation.partition in {None, *((span.topic, span.partition) for span in event.spans)}
 
 
 def _around(member: MemberHistory, violation: Violation) -> Iterator[Event]:
     """Return the member's events around the time; of a run of messages only the first and the last."""
     time = member.events[-1].time if math.isnan(violation.time) else violation.time
     near = [event for event in member.events if abs(event.time - time) < _AROUND_SECONDS]
-    near = [e for e in near if not isinstance(e, Consumed) or violation.key in {None, e.key}]
+    near = [e for e in near if not isinstance(e, Consumed) or _concerns(e, violation)]
     for before, event, after in zip([None, *near], near, [*near[1:], None], strict=False):
         inside = all(isinstance(other, Consumed) for other in (before, event, after))
         if not inside:

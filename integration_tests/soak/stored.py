@@ -7,9 +7,9 @@ each commit, and the member to which that generation's leader had assigned the p
 from dataclasses import dataclass, field
 
 from groupwright.assignors._wire.consumer_protocol import decode_assignment
+from groupwright.testing.groups import Partition
 from harness import offsets_topic
 from harness.offsets_topic import Stored, StoredOffset
-from soak.events import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class StoredCommit:
     """A stored offset."""
 
     group: str
-    key: Key
+    partition: Partition
     offset: int
     metadata: str
     """Metadata of the commit: the member's signature, or empty."""
@@ -30,7 +30,7 @@ class StoredGeneration:
     group: str
     generation: int
     protocol: str | None
-    owners: dict[Key, str] = field(default_factory=dict)
+    owners: dict[Partition, str] = field(default_factory=dict)
     """Each partition's owner: its ``group.instance.id`` or, where it has none, its ``client.id``."""
 
 
@@ -39,7 +39,7 @@ class StoredRemoval:
     """A tombstone of an offset, as of a deleted topic."""
 
     group: str
-    key: Key
+    partition: Partition
 
 
 StoredRecord = StoredCommit | StoredGeneration | StoredRemoval
@@ -59,13 +59,13 @@ def read_all(bootstrap_servers: str) -> list[StoredRecord]:
 def understand(record: Stored) -> StoredRecord | None:
     """Decode a record; return None for a group's tombstone."""
     match record:
-        case Stored(group, key, StoredOffset(offset, _, metadata)) if key is not None:
+        case Stored(group, partition, StoredOffset(offset, _, metadata)) if partition is not None:
             # librdkafka appends a NUL to the metadata, and so does Groupwright.
-            return StoredCommit(group, key, offset, metadata.removesuffix("\0"))
-        case Stored(group, key, None) if key is not None:
-            return StoredRemoval(group, key)
+            return StoredCommit(group, partition, offset, metadata.removesuffix("\0"))
+        case Stored(group, partition, None) if partition is not None:
+            return StoredRemoval(group, partition)
         case Stored(group, _, offsets_topic.StoredGeneration(number, protocol, _, members)):
-            owners: dict[Key, str] = {}
+            owners: dict[Partition, str] = {}
             for member in members:
                 assigned = decode_assignment(member.assignment).partitions if member.assignment else {}
                 # A static member that replaces its predecessor is stored with the predecessor's client.id.

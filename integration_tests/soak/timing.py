@@ -15,8 +15,8 @@ class Timing:
     """``max.poll.interval.ms``, which is also the rebalance timeout."""
     silence: float = 7.5
     """The time for which a busy application does not poll."""
-    poll: float = 0.2
-    """The timeout of each poll."""
+    poll: float = 0.1
+    """The timeout of each poll of a member of `groupwright.testing.groups`."""
     commit: float = 0.3
     """The interval between commits."""
     grace: float = 1.0

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,18 @@ from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
 from groupwright.testing._groups import loaded_group
 from groupwright.testing.groups import (
+    Died,
     End,
+    Event,
     GuaranteeViolatedError,
+    Hooks,
     LoadedGroup,
     LoadedGroupError,
+    MemberLoop,
     ProcessMember,
     ThreadMember,
     WithDetails,
+    now,
 )
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 
@@ -35,6 +41,24 @@ CONFIG = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 300, "auto.commit
 def detailed(config: dict[str, Any]) -> WithDetails:
     """Make a consumer, and report something of it."""
     return WithDetails(Consumer(config), {"metrics": "http://nowhere"})
+
+
+@dataclass(frozen=True, slots=True)
+class Called(Event):
+    """A signal arrived."""
+
+
+def callable_by_signal(config: dict[str, Any]) -> WithDetails:
+    """Make a consumer whose application records SIGHUP, and fails at SIGALRM."""
+
+    def fail(*_: object) -> None:
+        raise ValueError("unforeseen")
+
+    def on_start(loop: MemberLoop) -> None:
+        signal.signal(signal.SIGHUP, lambda *_: loop.record(Called(now())))
+        signal.signal(signal.SIGALRM, fail)
+
+    return WithDetails(Consumer(config), {}, Hooks(on_start=on_start))
 
 
 class Amnesiac(confluent_kafka.Consumer):
@@ -262,6 +286,27 @@ def test_a_process_reports_details_and_its_end_is_detected(
         with pytest.raises(LoadedGroupError, match="m ended by itself, with exit status -9"):
             group.wait_until(lambda: False, "the end of the test")
     assert (tmp_path / "m.jsonl").read_text().startswith('["Started"')
+
+
+def test_an_application_in_a_process_has_hooks_and_events_of_its_own(
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
+) -> None:
+    topic = new_kafka_topic(1)
+    with LoadedGroup(local_kafka, {topic: 1}, callable_by_signal, config=CONFIG, processes=True) as group:
+        member = group.start_member()
+        assert isinstance(member, ProcessMember)
+        group.wait_until_settled()
+
+        def events() -> list[type[Event]]:
+            return [type(event) for event in group.ledger.histories[member.name]]
+
+        member.signal(signal.SIGHUP)
+        group.wait_until(lambda: Called in events(), "the event of the application")
+        member.signal(signal.SIGALRM)
+        with pytest.raises(LoadedGroupError, match=r"(?s)ended by itself, with exit status 1; .* unforeseen"):
+            group.wait_until(lambda: False, "the end of the test")
+        assert events()[-1] is Died
+        assert group.ledger.owners() == {}
 
 
 def test_members_leave_with_the_block_whatever_ends_it(

@@ -1,6 +1,7 @@
 """The ledger and its check: who owned what, what is lost, what came twice, and whether there was a reason."""
 
 import itertools
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from groupwright.testing.groups import (
     Assigned,
     Committed,
     Consumed,
+    Died,
     End,
+    EndReached,
+    ErrorReturned,
     Event,
     Failed,
     Faulted,
@@ -20,6 +24,7 @@ from groupwright.testing.groups import (
     Killed,
     Ledger,
     Left,
+    Partition,
     Produced,
     Rebalanced,
     Redelivery,
@@ -27,9 +32,18 @@ from groupwright.testing.groups import (
     Revoked,
     Span,
     Started,
+    now,
 )
 
 T = "t"
+
+
+@dataclass(frozen=True, slots=True)
+class Restocked(Event):
+    """An event of an application."""
+
+    partition: Partition
+    good: str
 
 
 class Story:
@@ -275,6 +289,20 @@ def test_a_suspended_member_cannot_know_and_what_it_has_in_hand_may_come_twice()
     assert [(each.before, each.again) for each in report.explained] == [("a", "b"), ("b", "a")]
 
 
+@pytest.mark.parametrize(("began", "conflicts"), [(2.5, 0), (4.5, 1)], ids=["in time", "too late"])
+def test_a_member_that_was_suspended_in_on_revoke_had_been_called_in_time(
+    began: float, conflicts: int
+) -> None:
+    story = Story((0, 0, 20))
+    story.assign("a", 0)
+    story.fault("a", begins=True)
+    story.assign("b", 0)
+    story.fault("a", begins=False)
+    story.ledger.record("a", Revoked(6, ((T, 0),), lost=False, began=began))
+
+    assert len(story.report().conflicts) == conflicts
+
+
 def test_a_member_that_keeps_what_it_lost_has_no_excuse() -> None:
     """It woke long ago, and has heard of nothing."""
     story = Story((0, 0, 20))
@@ -298,6 +326,7 @@ def test_the_state_of_members_is_known_at_any_time() -> None:
     story.assign("a")
     story.commit("a", 7)
     story.commit("a", 5)
+    ledger.record("a", Committed(9, {(T, 0): 8}, 8.5, "fenced"))
 
     assert ledger.was_assigned("a")
     assert ledger.generations == {"a": 2}
@@ -311,13 +340,21 @@ def test_all_events_come_back_from_a_history_and_a_line_that_was_cut_short_waits
         Assigned(2, ((T, 0), ("u", 1))),
         Rebalanced(3, 1, None, "completed", ((T, 0),)),
         Consumed(4, 3.5, (Span(T, 0, 1, 2), Span("u", 1, 5, 9))),
+        Consumed(4, 3.5, (Span(T, 0, 2, 4),), ("a", "b")),
+        EndReached(4.1, 4, (T, 0), 4),
+        ErrorReturned(4.2, "UNKNOWN_TOPIC_OR_PART", None, "no such topic"),
         Committed(5, {(T, 0): 2, ("u", 1): 9}),
+        Committed(5, {(T, 0): 4}, 4.9, "fenced"),
         Failed(5.5, "no broker"),
         Faulted(6, "suspend", begins=True),
         Revoked(7, ((T, 0),), lost=True),
+        Revoked(7, ((T, 0),), lost=False, began=6.9),
         Killed(8, {(T, 0): 1}),
+        Died(8.5, "out of memory"),
         Left(9),
         Produced(10, (Span(T, 0, 0, 1),)),
+        Produced(10, (Span(T, 0, 1, 2),), ("b",)),
+        Restocked(10.5, (T, 0), "tea"),
     ]
     path = tmp_path / "history"
     reader = HistoryReader(path)
@@ -337,6 +374,42 @@ def test_all_events_come_back_from_a_history_and_a_line_that_was_cut_short_waits
     assert list(reader.read()) == [Left(11)]
 
 
+def test_an_event_of_an_application_needs_a_name_of_its_own() -> None:
+    with pytest.raises(TypeError, match=r"_groups\.events has an event 'Consumed': give this one another"):
+        type("Consumed", (Event,), {"__module__": __name__})
+
+
+def test_the_messages_of_a_deleted_topic_are_forgotten() -> None:
+    story = Story((0, 0, 10), (1, 0, 10))
+    ledger = story.ledger
+    story.own_and_consume("a", 0, 8)
+    story.commit("a", 8)
+    story.revoke("a", 0)
+
+    ledger.forget(T)
+    assert (ledger.unconsumed_count, ledger.redelivered_count, ledger.committed()) == (0, 0, {})
+    later = now() + 1
+    ledger.record_produced(Produced(later, (Span(T, 0, 0, 3),)))
+    assert ledger.unconsumed() == (Span(T, 0, 0, 3),)
+    ledger.record("b", Assigned(later, ((T, 0),)), Consumed(later + 1, later, (Span(T, 0, 0, 3),)))
+
+    report = ledger.check()
+    assert report.violations == []
+    assert (report.produced, report.consumed, ledger.redelivered_count) == (3, 3, 0)
+
+
+def test_a_partition_is_owned_until_on_revoke_returns() -> None:
+    story = Story((0, 0, 10))
+    story.own_and_consume("a", 0, 10)
+    story.ledger.record("a", Committed(90, {(T, 0): 10}), Revoked(100, ((T, 0),), lost=False, began=80))
+    story.ledger.record("b", Assigned(95, ((T, 0),)))
+
+    (first, _) = story.ledger.ownership()
+
+    assert (first.revoking, first.end, first.committed) == (80, 100, 10)
+    assert len(story.report().conflicts) == 1
+
+
 def test_the_ends_of_ownership_are_told_apart() -> None:
     story = Story()
     story.assign("a", 0, 1, 2, 3)
@@ -346,8 +419,10 @@ def test_the_ends_of_ownership_are_told_apart() -> None:
     story.assign("b", 4)
     story.ledger.record("b", Left(100))
     story.assign("c", 5)
+    story.assign("d", 6)
+    story.ledger.record("d", Died(100, "out of memory"))
 
     assert [window.ended_by for window in story.ledger.ownership()] == [
         *(End.REVOKED, End.LOST, End.KILLED, End.KILLED),
-        *(End.REVOKED, End.OPEN),
+        *(End.REVOKED, End.OPEN, End.DIED),
     ]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from groupwright.testing._groups.offsets import OffsetMap, Piece, Span, spans
+from groupwright.testing._groups.offsets import OffsetMap, Piece, Span, spans, spans_with_values
 
 
 def test_offsets_in_a_row_are_one_span_for_each_partition() -> None:
@@ -24,6 +24,14 @@ def test_offsets_in_a_row_are_one_span_for_each_partition() -> None:
 )
 def test_a_gap_or_a_repetition_starts_a_new_span(offsets: list[int], expected: list[tuple[int, int]]) -> None:
     assert spans(("t", 0, offset) for offset in offsets) == tuple(Span("t", 0, *each) for each in expected)
+
+
+def test_values_are_in_the_order_of_their_spans() -> None:
+    messages = [(("t", 0, 5), "a"), (("t", 1, 9), "b"), (("t", 0, 6), "c"), (("t", 0, 8), "d")]
+    assert spans_with_values(messages) == (
+        (Span("t", 0, 5, 7), Span("t", 1, 9, 10), Span("t", 0, 8, 9)),
+        ("a", "c", "b", "d"),
+    )
 
 
 def test_a_span_names_its_first_and_its_last_offset() -> None:

@@ -5,34 +5,41 @@ from collections.abc import Sequence
 
 import pytest
 
-from soak.checker import Findings, Records, check, summary
-from soak.events import (
+from groupwright.testing.groups import (
     Assigned,
-    Busy,
-    Closing,
     Committed,
     Consumed,
-    Ended,
+    Died,
     EndReached,
     ErrorReturned,
     Event,
     Failed,
-    FaultInjected,
-    Interrupted,
-    Key,
+    Faulted,
+    Killed,
+    Left,
+    Partition,
     Produced,
     Revoked,
-    Sought,
+    Span,
     Started,
-    Starved,
-    WakeupRaised,
 )
-from soak.member_history import PROCESS
+from soak.checker import Findings, Records, check, summary
+from soak.events import Busy, Closing, FaultInjected, Interrupted, Sought, Starved, WakeupRaised
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
 
 TIMING = Timing(session=4, heartbeat=0.3, max_poll=6, silence=7.5, poll=0.2, commit=0.3, grace=1)
-P: Key = ("t", 0)
+P: Partition = ("t", 0)
+MemberFault = tuple[str, tuple[Event, ...]]
+"""A member's name, and the events that the run adds to its history."""
+
+
+def consumed(time: float, polled: float, partition: Partition, offset: int, value: str) -> Consumed:
+    return Consumed(time, polled, (Span(*partition, offset, offset + 1),), (value,))
+
+
+def produced_message(time: float, partition: Partition, offset: int, value: str) -> Produced:
+    return Produced(time, (Span(*partition, offset, offset + 1),), (value,))
 
 
 class Script:
@@ -42,28 +49,30 @@ class Script:
         self, name: str, start: float = 0.0, instance: str | None = None, *, guest: bool = False
     ) -> None:
         self.name = name
-        self.events: list[Event] = [Started(start, "g", name, instance, "range", "sync", guest)]
+        static = {"instance": instance} if instance else {}
+        details = {"commits": "sync", "guest": str(guest), **static}
+        self.events: list[Event] = [Started(start, details)]
 
     def does(self, *events: Event) -> "Script":
         self.events += events
         return self
 
-    def gains(self, time: float, key: Key = P) -> "Script":
-        self.events.append(Assigned(time, (key,)))
+    def gains(self, time: float, partition: Partition = P) -> "Script":
+        self.events.append(Assigned(time, (partition,)))
         return self
 
     def revokes(self, time: float, *, lost: bool = False) -> "Script":
-        self.events.append(Revoked(time, time - 0.01, (P,), lost))
+        self.events.append(Revoked(time, (P,), lost, time - 0.01))
         return self
 
     def consumes(self, time: float, *offsets: int, polled: float | None = None) -> "Script":
         for offset in offsets:
             begun = time - 0.001 if polled is None else polled
-            self.events.append(Consumed(time, begun, P, offset, f"m{offset}"))
+            self.events.append(consumed(time, begun, P, offset, f"m{offset}"))
         return self
 
     def commits(self, time: float, offset: int, error: str | None = None) -> "Script":
-        self.events.append(Committed(time, time - 0.005, {P: offset}, error))
+        self.events.append(Committed(time, {P: offset}, time - 0.005, error))
         return self
 
     def busy(self, begin: float, end: float) -> "Script":
@@ -71,42 +80,46 @@ class Script:
         return self
 
     def fails(self, time: float) -> "Script":
-        self.events.append(Failed(time, "poll", "boom"))
+        self.events.append(Failed(time, "boom"))
         return self
 
     def ends(self, time: float) -> "Script":
-        self.events.append(Ended(time))
+        self.events.append(Left(time))
         return self
 
 
 def findings_of(
     *scripts: Script,
     produced: int = 0,
-    faults: Sequence[FaultInjected] = (),
+    faults: Sequence[FaultInjected | MemberFault] = (),
     stored: Sequence[StoredRecord] | None = None,
     settled: float | None = None,
 ) -> Findings:
+    histories = {script.name: list(script.events) for script in scripts}
+    for fault in faults:
+        if isinstance(fault, tuple):
+            histories[fault[0]] += fault[1]
     if stored is None:  # as acknowledged, in the order of time
         commits = sorted(
             (event for script in scripts for event in script.events if isinstance(event, Committed)),
             key=lambda commit: commit.time,
         )
         stored = [StoredCommit("g", P, commit.offsets[P], "") for commit in commits if commit.error is None]
-    feed = [Produced(0.0, P, offset, f"m{offset}") for offset in range(produced)]
-    histories = [script.events for script in scripts]
-    return check(Records(histories, feed, list(faults), stored, settled), TIMING)
+    feed = [produced_message(0.0, P, offset, f"m{offset}") for offset in range(produced)]
+    injected = [fault for fault in faults if isinstance(fault, FaultInjected)]
+    return check(Records({"g": histories}, feed, injected, stored, settled), TIMING)
 
 
 def rules(*scripts: Script, **records: object) -> list[str]:
     return sorted(summary(findings_of(*scripts, **records).violations))  # type: ignore[arg-type]
 
 
-def killed(name: str, at: float) -> FaultInjected:
-    return FaultInjected(at, "kill", name, at)
+def killed(name: str, at: float) -> MemberFault:
+    return name, (Faulted(at, "kill", begins=True), Killed(at, {}))
 
 
-def stalled(name: str, begin: float, end: float) -> list[FaultInjected]:
-    return [FaultInjected(begin, "stop", name, begin), FaultInjected(end, "continue", name, end)]
+def stalled(name: str, begin: float, end: float) -> list[MemberFault]:
+    return [(name, (Faulted(begin, "suspend", begins=True), Faulted(end, "suspend", begins=False)))]
 
 
 def handed_over() -> tuple[Script, Script]:
@@ -188,7 +201,7 @@ def test_a_member_whose_session_a_silent_broker_ended_may_be_replaced_while_it_d
     """The member waits for a commit, then is busy: only its next poll reveals the expired session."""
     silence = [FaultInjected(2, "pause broker", "", 7.5)]
     first = Script("a").gains(1)
-    first.events.append(Committed(8, 5.5, {P: 0}, "no answer in time"))
+    first.events.append(Committed(8, {P: 0}, 5.5, "no answer in time"))
     first.busy(8.001, 15).revokes(15.1, lost=True).ends(16)
     second = Script("b").gains(8.1).revokes(20).ends(21)
 
@@ -223,7 +236,7 @@ def test_a_stalled_member_may_not_commit_for_the_new_owner() -> None:
 
 def test_a_commit_that_was_asked_for_before_the_stall_may_have_been_taken() -> None:
     first = Script("a").gains(1).consumes(2, 0)
-    first.events.append(Committed(9.05, 2.99, {P: 1}, None))
+    first.events.append(Committed(9.05, {P: 1}, 2.99))
     second = Script("b").gains(7).revokes(11).ends(12)
 
     assert rules(first.revokes(9.1, lost=True).ends(10), second, faults=stalled("a", 3, 9)) == []
@@ -245,7 +258,7 @@ def test_a_loss_needs_a_reason() -> None:
 
 def test_what_was_lost_cannot_be_committed() -> None:
     member = Script("a").gains(1).consumes(2, 0)
-    member.events += [Committed(9.1, 9.05, {P: 1}, None), Revoked(9.2, 9.0, (P,), lost=True), Ended(10)]
+    member.events += [Committed(9.1, {P: 1}, 9.05), Revoked(9.2, (P,), lost=True, began=9.0), Left(10)]
 
     assert rules(member, faults=stalled("a", 3, 9)) == ["commit after loss"]
 
@@ -266,7 +279,7 @@ def test_a_message_that_nobody_consumed_is_lost() -> None:
 
 def test_a_message_holds_what_was_written() -> None:
     member = Script("a").gains(1).consumes(2, 0).commits(2.5, 1).revokes(3).ends(4)
-    member.events[2] = Consumed(2, 1.9, P, 0, "other")
+    member.events[2] = consumed(2, 1.9, P, 0, "other")
 
     assert rules(member, produced=1) == ["wrong message"]
 
@@ -383,10 +396,10 @@ def test_an_interrupted_poll_may_lose_the_message_in_hand_and_no_other() -> None
 
 def test_each_interruption_is_blamed_for_the_loss_that_has_no_other() -> None:
     """Either interruption explains the first loss; only the earlier one explains the second."""
-    other: Key = ("t", 1)
+    other: Partition = ("t", 1)
     member = Script("a").gains(1).gains(1, other).consumes(2, 0)
-    member.does(Consumed(2.01, 2.005, other, 0, ""), Interrupted(2.1, 2.05))
-    member.does(Consumed(2.2, 2.15, other, 2, ""), Interrupted(2.4, 2.3))
+    member.does(consumed(2.01, 2.005, other, 0, ""), Interrupted(2.1, 2.05))
+    member.does(consumed(2.2, 2.15, other, 2, ""), Interrupted(2.4, 2.3))
     member.consumes(3, 2).commits(3.5, 3).revokes(4).ends(5)
 
     assert rules(member) == []
@@ -420,7 +433,7 @@ def test_what_is_in_hand_when_another_thread_closes_belongs_to_the_closed_assign
 def test_a_message_may_be_consumed_while_another_threads_close_commits_what_was_processed() -> None:
     def member(consumed: float) -> Script:
         begin = Script("a").gains(1).consumes(2.8, 0).does(Closing(2.95)).consumes(consumed, 1)
-        return begin.commits(3.1, 1).does(Revoked(3.1, 3, (P,), lost=False)).ends(4)
+        return begin.commits(3.1, 1).does(Revoked(3.1, (P,), lost=False, began=3)).ends(4)
 
     successor = Script("b").gains(3.2).consumes(3.3, 1).commits(3.5, 2).revokes(9).ends(10)
 
@@ -454,12 +467,14 @@ def test_messages_of_a_deleted_topic_need_not_be_consumed_and_those_of_its_last_
 
     def rules_with(*produced: Produced) -> list[str]:
         commits = [StoredCommit("g", P, 1, "")]
-        histories = [first.events, second.events]
+        histories = {"g": {"a": first.events, "b": second.events}}
         return sorted(summary(check(Records(histories, produced, DELETED, commits), TIMING).violations))
 
-    assert rules_with(Produced(3, P, 5, "old"), Produced(11, P, 0, "m0")) == []
-    assert rules_with(Produced(11, P, 0, "m0"), Produced(11.5, P, 1, "m1")) == ["lost message"]
-    assert rules_with(Produced(11, P, 0, "other")) == ["wrong message"]
+    assert rules_with(produced_message(3, P, 5, "old"), produced_message(11, P, 0, "m0")) == []
+    assert rules_with(produced_message(11, P, 0, "m0"), produced_message(11.5, P, 1, "m1")) == [
+        "lost message"
+    ]
+    assert rules_with(produced_message(11, P, 0, "other")) == ["wrong message"]
 
 
 def test_messages_of_a_topic_that_is_left_deleted_need_not_be_consumed() -> None:
@@ -469,10 +484,10 @@ def test_messages_of_a_topic_that_is_left_deleted_need_not_be_consumed() -> None
         FaultInjected(21, "leave topic deleted", "t", 21),
     ]
     second = Script("b").gains(11).consumes(12, 0).commits(12.5, 1).revokes(22).ends(23)
-    produced = [Produced(11, P, 0, "m0"), Produced(11.5, P, 1, "m1")]
+    produced = [produced_message(11, P, 0, "m0"), produced_message(11.5, P, 1, "m1")]
 
     def rules_with(faults: list[FaultInjected]) -> list[str]:
-        records = Records([second.events], produced, faults, [StoredCommit("g", P, 1, "")], 30)
+        records = Records({"g": {"b": second.events}}, produced, faults, [StoredCommit("g", P, 1, "")], 30)
         return sorted(summary(check(records, TIMING).violations))
 
     assert rules_with(left) == []
@@ -528,7 +543,7 @@ def test_one_that_was_stopped_within_on_revoke_had_been_asked_in_time() -> None:
     second = Script("b").gains(7).revokes(11).ends(12)
 
     def first(begun: float) -> Script:
-        return Script("a").gains(1).does(Revoked(9.1, begun, (P,), lost=False)).ends(10)
+        return Script("a").gains(1).does(Revoked(9.1, (P,), lost=False, began=begun)).ends(10)
 
     assert rules(first(2.9), second, faults=stalled("a", 3, 9)) == []
     assert rules(first(9.0), second, faults=stalled("a", 3, 9)) == ["revoked, not lost"]
@@ -603,7 +618,7 @@ def test_a_member_that_raises_or_dies_by_itself_is_told() -> None:
 
 def test_a_member_that_died_owns_nothing_any_more() -> None:
     """A violation is reported once, not again with each later owner."""
-    dead = Script("a").gains(1).consumes(2, 0).does(Failed(3, PROCESS, "boom"))
+    dead = Script("a").gains(1).consumes(2, 0).does(Died(3, "boom"))
     successor = Script("b").gains(8).consumes(8.1, 0).commits(8.5, 1).revokes(9).ends(10)
 
     assert rules(dead, successor, produced=1) == ["died", "failure"]
@@ -615,7 +630,7 @@ def test_in_the_end_each_partition_has_one_owner(settled: float, expected: list[
 
 
 def test_a_member_that_was_never_up_says_nothing() -> None:
-    findings = check(Records([[]], [], [killed("a", 1)], []), TIMING)
+    findings = check(Records({"g": {"a": [Killed(1, {})]}}, [], [], []), TIMING)
 
     assert findings.violations == []
     assert findings.members == []

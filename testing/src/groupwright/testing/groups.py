@@ -8,6 +8,9 @@ from groupwright.testing._groups.events import (
     Assigned,
     Committed,
     Consumed,
+    Died,
+    EndReached,
+    ErrorReturned,
     Event,
     Failed,
     Faulted,
@@ -25,8 +28,8 @@ from groupwright.testing._groups.events import (
 from groupwright.testing._groups.ledger import Ledger
 from groupwright.testing._groups.load import Load
 from groupwright.testing._groups.loaded_group import LoadedGroup
-from groupwright.testing._groups.member_history import End, Window
-from groupwright.testing._groups.member_loop import ConsumerFactory, Hooks, WithDetails
+from groupwright.testing._groups.member_history import End, MemberHistory, Window
+from groupwright.testing._groups.member_loop import ConsumerFactory, Hooks, MemberLoop, WithDetails
 from groupwright.testing._groups.members import Member, ProcessMember, ThreadMember
 from groupwright.testing._groups.offsets import Span
 from groupwright.testing._groups.report import ANY_END, Redelivery, Report, examples
@@ -38,7 +41,10 @@ __all__ = [
     "Committed",
     "Consumed",
     "ConsumerFactory",
+    "Died",
     "End",
+    "EndReached",
+    "ErrorReturned",
     "Event",
     "Failed",
     "Faulted",
@@ -53,6 +59,8 @@ __all__ = [
     "LoadedGroup",
     "LoadedGroupError",
     "Member",
+    "MemberHistory",
+    "MemberLoop",
     "Partition",
     "ProcessMember",
     "Produced",

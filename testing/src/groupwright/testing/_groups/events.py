@@ -7,7 +7,7 @@ loses no complete line. An incomplete line ends the history.
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,34 @@ from groupwright.testing._groups.offsets import Span
 
 Partition = tuple[str, int]
 """A topic and a partition's number."""
+_KINDS: dict[str, type["Event"]] = {}
+"""All types of events, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """An event of a member or of the producer.
 
+    An application records events of its own: frozen dataclasses that are derived from this class, with
+    distinct names, and that the process which reads the history has imported. JSON can represent their
+    fields; `partition`, `partitions`, `spans`, `values` and `offsets` have the types that they have here.
+
     Attributes:
         time: Time in seconds of `time.monotonic`, which all processes of a machine share.
     """
 
     time: float
+
+    def __init_subclass__(cls) -> None:
+        """Make the type known to `decode`.
+
+        Raises:
+            TypeError: Another module has a type of this name.
+        """
+        known = _KINDS.get(cls.__name__, cls)
+        if known.__module__ != cls.__module__:
+            raise TypeError(f"{known.__module__} has an event {cls.__name__!r}: give this one another name")
+        _KINDS[cls.__name__] = cls  # a dataclass with slots replaces the class that it decorates
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +66,16 @@ class Assigned(Event):
 
 @dataclass(frozen=True, slots=True)
 class Revoked(Event):
-    """on_revoke or on_lost was entered.
+    """on_revoke or on_lost is about to return.
 
     Attributes:
         lost: Whether it was on_lost: other members may own the partitions already.
+        began: Time at which it was entered; None if unknown.
     """
 
     partitions: tuple[Partition, ...]
     lost: bool
+    began: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +102,56 @@ class Consumed(Event):
     Attributes:
         polled: Time at which the call was entered.
         spans: The messages' offsets.
+        values: The messages' texts (`Hooks.value`), in the order of the spans; empty if not recorded.
     """
 
     polled: float
     spans: tuple[Span, ...]
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndReached(Event):
+    """A call of poll or consume returned the end of a partition (`enable.partition.eof`).
+
+    Attributes:
+        polled: Time at which the call was entered.
+        offset: The offset of the next message.
+    """
+
+    polled: float
+    partition: Partition
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReturned(Event):
+    """A call of poll or consume returned an error of a topic, or of a long pause between polls.
+
+    Attributes:
+        code: The error's name.
+        topic: The topic; None if the error is of none.
+        error: The error, as text.
+    """
+
+    code: str
+    topic: str | None
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
 class Committed(Event):
-    """A commit succeeded.
+    """A commit ended.
 
     Attributes:
         offsets: The next offset to read, by partition.
+        began: Time at which `commit` was called; None if asynchronous.
+        error: The error, as text; None if the commit succeeded.
     """
 
     offsets: dict[Partition, int]
+    began: float | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +171,17 @@ class Left(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Died(Event):
+    """The member's loop ended with an exception.
+
+    Attributes:
+        error: The exception, as text.
+    """
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Killed(Event):
     """The member's process was killed, and its whole history was read.
 
@@ -132,7 +197,7 @@ class Faulted(Event):
     """A fault began or ended, in which others may be assigned what the member has not revoked.
 
     Attributes:
-        fault: ``suspend`` or ``pause polling``.
+        fault: ``suspend``, ``pause polling``, or another one that a test injects.
         begins: Whether it began.
     """
 
@@ -142,18 +207,15 @@ class Faulted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Produced(Event):
-    """Brokers acknowledged messages to the producer."""
+    """Brokers acknowledged messages to the producer.
+
+    Attributes:
+        spans: The messages' offsets.
+        values: The messages' values, in the order of the spans; empty if not recorded.
+    """
 
     spans: tuple[Span, ...]
-
-
-KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        *(Started, Assigned, Revoked, Rebalanced, Consumed, Committed),
-        *(Failed, Left, Killed, Faulted, Produced),
-    )
-}
+    values: tuple[str, ...] = ()
 
 
 def now() -> float:
@@ -170,21 +232,19 @@ def encode(event: Event) -> bytes:
     return json.dumps([type(event).__name__, *fields.values()], separators=(",", ":")).encode() + b"\n"
 
 
-def decode(line: bytes, kinds: dict[str, type[Event]] = KINDS) -> Event:
+def decode(line: bytes) -> Event:
     """Decode a line of JSON.
-
-    Args:
-        line: The line.
-        kinds: The possible types of events, by name.
 
     Raises:
         ValueError: The line is not JSON.
     """
     name, *fields = json.loads(line)
-    kind = kinds[name]
+    kind = _KINDS[name]
     values: dict[str, Any] = dict(zip(kind.__dataclass_fields__, fields, strict=True))
-    if "key" in values:  # a partition, in events that callers define
-        values["key"] = tuple(values["key"])
+    if "partition" in values:
+        values["partition"] = tuple(values["partition"])
+    if "values" in values:
+        values["values"] = tuple(values["values"])
     if "partitions" in values:
         values["partitions"] = tuple(map(tuple, values["partitions"]))
     if "spans" in values:
@@ -220,10 +280,9 @@ class HistoryWriter:
 class HistoryReader:
     """Reads a history while it grows."""
 
-    def __init__(self, path: Path, kinds: Iterable[type[Event]] = KINDS.values()) -> None:
+    def __init__(self, path: Path) -> None:
         """Start at the beginning; the file need not exist yet."""
         self._path = path
-        self._kinds = {kind.__name__: kind for kind in kinds}
         self._offset = 0
 
     def read(self) -> Iterator[Event]:
@@ -236,4 +295,4 @@ class HistoryReader:
                 if not line.endswith(b"\n"):
                     return
                 self._offset += len(line)
-                yield decode(line, self._kinds)
+                yield decode(line)

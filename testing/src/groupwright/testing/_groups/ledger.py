@@ -3,12 +3,14 @@
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from groupwright.testing._groups import report
 from groupwright.testing._groups.events import (
     Assigned,
     Committed,
     Consumed,
+    Died,
     Event,
     Failed,
     Killed,
@@ -17,6 +19,7 @@ from groupwright.testing._groups.events import (
     Produced,
     Rebalanced,
     Revoked,
+    now,
 )
 from groupwright.testing._groups.member_history import End, MemberHistory, Window
 from groupwright.testing._groups.offsets import OffsetMap, Span
@@ -31,7 +34,7 @@ class Ledger:
         histories: Each member's events, by its name, in the order in which they were recorded.
         produced: The producer's events.
         generations: The last generation that each member in the group reported.
-        commits: Number of commits that each member reported.
+        commits: Number of successful commits that each member reported.
     """
 
     def __init__(self) -> None:
@@ -46,6 +49,8 @@ class Ledger:
         self._committed: dict[Partition, int] = {}
         self._produced_offsets: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
         self._consumed_offsets: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
+        self._forgotten: dict[str, float] = {}
+        self._forgotten_count = 0
         self._lock = threading.RLock()
 
     # --- Writing
@@ -64,6 +69,20 @@ class Ledger:
             for span in event.spans:
                 self._produced_offsets[span.topic, span.partition].put(span.start, span.stop, None)
 
+    def forget(self, topic: str) -> None:
+        """Forget the messages of a deleted topic: they need not be consumed, and `check` ignores them.
+
+        If the topic is created again, its offsets begin at 0. `histories` and `produced` keep all events.
+        """
+        with self._lock:
+            self._forgotten[topic] = now()
+            maps = (self._produced_offsets, self._consumed_offsets)
+            for partition in {each for offsets in maps for each in offsets if each[0] == topic}:
+                self._produced_offsets.pop(partition, None)
+                if (consumed := self._consumed_offsets.pop(partition, None)) is not None:
+                    self._forgotten_count += consumed.size
+                self._committed.pop(partition, None)
+
     def _apply(self, member: str, event: Event) -> None:
         match event:
             case Assigned(partitions=partitions):
@@ -77,11 +96,11 @@ class Ledger:
                 for span in spans:
                     self._consumed_by_member[member] += span.size
                     self._consumed_offsets[span.topic, span.partition].put(span.start, span.stop, None)
-            case Committed(offsets=offsets):
+            case Committed(offsets=offsets, error=None):
                 self.commits[member] += 1
                 for partition, offset in offsets.items():
                     self._committed[partition] = max(offset, self._committed.get(partition, 0))
-            case Killed() | Left():
+            case Killed() | Left() | Died():
                 self._owned[member].clear()
                 self._assigned.discard(member)
                 self.generations.pop(member, None)
@@ -105,7 +124,8 @@ class Ledger:
     def redelivered_count(self) -> int:
         """The number of deliveries of messages that had been consumed before."""
         with self._lock:
-            return self.consumed_count - sum(each.size for each in self._consumed_offsets.values())
+            distinct = self._forgotten_count + sum(each.size for each in self._consumed_offsets.values())
+            return self.consumed_count - distinct
 
     @property
     def unconsumed_count(self) -> int:
@@ -206,5 +226,17 @@ class Ledger:
                 lost.
         """
         with self._lock:
-            histories = {name: list(events) for name, events in self.histories.items()}
-            return report.check(histories, list(self.produced), duplicates_after, waited=waited)
+            histories = {name: list(map(self._kept, events)) for name, events in self.histories.items()}
+            produced = list(map(self._kept, self.produced))
+            return report.check(histories, produced, duplicates_after, waited=waited)
+
+    def _kept(self, event: Event) -> Event:
+        """Return the event without messages and offsets of topics that were forgotten after it."""
+        gone = {topic for topic, time in self._forgotten.items() if event.time <= time}
+        if gone and isinstance(event, Consumed | Produced):
+            spans = tuple(span for span in event.spans if span.topic not in gone)
+            return replace(event, spans=spans, values=())
+        if gone and isinstance(event, Committed | Killed):
+            offsets = {each: offset for each, offset in event.offsets.items() if each[0] not in gone}
+            return replace(event, offsets=offsets)
+        return event

@@ -1,5 +1,6 @@
 """Producer at a constant rate, in its own thread, which reports acknowledged messages."""
 
+import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,16 +10,26 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from groupwright.testing._groups.events import Partition, Produced, now
-from groupwright.testing._groups.offsets import spans
+from groupwright.testing._groups.offsets import spans_with_values
 from groupwright.testing.errors import LoadedGroupError
 
 _TICK = 0.02
 _REPORT_SECONDS = 0.1
 _JOIN_SECONDS = 60.0
+_FLUSH_SECONDS = 1.0
+_METADATA_SECONDS = 1.0
+_NOT_DELIVERED = frozenset(
+    {KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - public codes
+)
 
 
 class Load:
-    """Produces numbered messages to each partition in turn, from `start` until `stop`."""
+    """Produces numbered messages to each partition in turn, from `start` until `stop`.
+
+    Messages that time out (`message.timeout.ms`) are produced again by a new producer, because librdkafka may
+    not reconnect to a broker that has restarted. Brokers may then have such a message twice, the first time
+    unacknowledged.
+    """
 
     def __init__(
         self,
@@ -27,6 +38,8 @@ class Load:
         config: Mapping[str, Any],
         record: Callable[[Produced], None],
         producer: Callable[[dict[str, Any]], Any] = Producer,
+        *,
+        values: bool = False,
     ) -> None:
         """Create the producer; `with` starts it.
 
@@ -36,6 +49,7 @@ class Load:
             config: The producer's configuration; overrides `enable.idempotence=true` and `linger.ms=5`.
             record: Called with the acknowledged messages, ten times a second.
             producer: Creates the producer from its configuration.
+            values: Whether to record the messages' values (`Produced.values`).
         """
         self.error: str | None = None
         """The error of the first message that could not be produced; the producer stops then."""
@@ -43,9 +57,14 @@ class Load:
         self._rate = messages_per_second
         self._record = record
         # Without idempotence, a retried message may be stored twice, the second time unacknowledged.
-        self._producer = producer({"enable.idempotence": True, "linger.ms": 5, "log_level": 0, **config})
-        self._acknowledged: list[tuple[str, int, int]] = []
+        self._config = {"enable.idempotence": True, "linger.ms": 5, "log_level": 0, **config}
+        self._make = producer
+        self._producer = producer(dict(self._config))
+        self._values = values
+        self._acknowledged: list[tuple[tuple[str, int, int], str]] = []
+        self._timed_out: list[tuple[Partition, int]] = []
         self._stopping = threading.Event()
+        self._discarding = threading.Event()
         self._thread = threading.Thread(target=self._run, name="producer", daemon=True)
 
     def __enter__(self) -> Self:
@@ -57,6 +76,7 @@ class Load:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop, and discard messages that have not been delivered."""
+        self._discarding.set()
         self._stopping.set()
         self._producer.purge()
         if self._thread.ident is not None:
@@ -83,7 +103,10 @@ class Load:
     def _run(self) -> None:
         try:
             self._produce()
-            self._producer.flush()  # ends: each message is delivered or fails within message.timeout.ms
+            self._flush()
+            while self._timed_out and self.error is None and not self._discarding.is_set():
+                self._produce_again()
+                self._flush()
         except KafkaException as error:
             self.error = str(error.args[0])
         self._report()
@@ -97,6 +120,8 @@ class Load:
             while sent < due and self._send(*message):
                 sent, message = sent + 1, next(coming)
             self._producer.poll(0)
+            if self._timed_out:
+                self._produce_again()
             if now() - reported >= _REPORT_SECONDS:
                 reported = now()
                 self._report()
@@ -112,21 +137,50 @@ class Load:
         topic, index = partition
         try:
             self._producer.produce(
-                topic, value=str(number), key=f"key-{index}", partition=index, on_delivery=self._on_delivery
+                topic,
+                value=str(number),
+                key=f"key-{index}",
+                partition=index,
+                on_delivery=lambda error, message: self._on_delivery(error, message, partition, number),
             )
         except BufferError:
             return False  # the brokers are behind; the next tick tries again
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001 - librdkafka's public code
+                raise
+            # The topic has grown, and librdkafka refreshes its metadata every five minutes.
+            with contextlib.suppress(KafkaException):
+                self._producer.list_topics(topic, timeout=_METADATA_SECONDS)
+            return False
         return True
 
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        if error is not None:
-            purged = error.code() == KafkaError._PURGE_QUEUE  # noqa: SLF001 - librdkafka's public code
-            self.error = self.error or (None if purged else error.str())
-        elif topic is not None and partition is not None and offset is not None:
-            self._acknowledged.append((topic, partition, offset))
+    def _produce_again(self) -> None:
+        """Replace the producer, and produce what has timed out and what the former one has not delivered."""
+        self._producer.purge()
+        self._flush()
+        self._producer = self._make(dict(self._config))
+        again, self._timed_out = self._timed_out, []
+        self._timed_out += (message for message in again if not self._send(*message))
+
+    def _flush(self) -> None:
+        """Wait until each message is delivered or has failed, which it does within `message.timeout.ms`."""
+        while self._producer.flush(_FLUSH_SECONDS):
+            if self._discarding.is_set():
+                self._producer.purge()
+
+    def _on_delivery(
+        self, error: KafkaError | None, message: Message, partition: Partition, number: int
+    ) -> None:
+        offset = message.offset()
+        if error is None and offset is not None:
+            self._acknowledged.append(((*partition, offset), str(number)))
+        elif error is not None and error.code() in _NOT_DELIVERED:
+            self._timed_out.append((partition, number))
+        elif error is not None:
+            self.error = self.error or error.str()
 
     def _report(self) -> None:
         acknowledged, self._acknowledged = self._acknowledged, []
         if acknowledged:
-            self._record(Produced(now(), spans(acknowledged)))
+            joined, values = spans_with_values(acknowledged)
+            self._record(Produced(now(), joined, values if self._values else ()))

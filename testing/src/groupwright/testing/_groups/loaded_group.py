@@ -148,6 +148,7 @@ class LoadedGroup:
         *,
         consumer: ConsumerFactory | str | None = None,
         process: bool | None = None,
+        batch: int | None = None,
         hooks: Hooks | None = None,
     ) -> Member:
         """Start a member. `wait_until_settled` waits until it has joined.
@@ -158,7 +159,9 @@ class LoadedGroup:
             config: Configuration of its own, which overrides the group's.
             consumer: Creates its consumer; by default the group's factory.
             process: Whether it is a process; by default as in the group.
-            hooks: Callbacks of its application, if it is a thread.
+            batch: Maximum number of messages per call; by default the group's.
+            hooks: Callbacks of its application, if it is a thread. In a process, the consumer's factory
+                returns them (`WithDetails`).
 
         Returns:
             A `ProcessMember` or a `ThreadMember`.
@@ -173,6 +176,7 @@ class LoadedGroup:
             raise LoadedGroupError(f"there is, or was, a member {name!r}: give this one another name")
         settings = {**self._config, "client.id": name, **(config or {})}
         make = consumer or self._consumer
+        batch = batch or self._batch
         if self._processes if process is None else process:
             temporary = self._directory is None
             folder = self._folder()
@@ -182,7 +186,7 @@ class LoadedGroup:
                 list(self.topics),
                 self._ledger,
                 folder,
-                batch=self._batch,
+                batch=batch,
                 patience=self._patience,
                 remove_if_orphaned=folder if temporary else None,
             )
@@ -196,7 +200,7 @@ class LoadedGroup:
                 settings,
                 list(self.topics),
                 self._ledger,
-                batch=self._batch,
+                batch=batch,
                 hooks=hooks,
                 patience=self._patience,
             )

@@ -1,7 +1,7 @@
 """A member's ownership windows, derived from its history. Pure.
 
 A window is the time in which a member owned a partition, according to its callbacks: from the call of
-on_assign to the call of on_revoke or on_lost.
+on_assign to the return of on_revoke or on_lost.
 """
 
 import math
@@ -13,6 +13,7 @@ from groupwright.testing._groups.events import (
     Assigned,
     Committed,
     Consumed,
+    Died,
     Event,
     Faulted,
     Killed,
@@ -32,6 +33,8 @@ class End(StrEnum):
     """on_lost was called."""
     KILLED = "killed"
     """The member's process was killed."""
+    DIED = "died"
+    """The member's loop ended with an exception."""
     OPEN = "open"
     """The history ends before the window does."""
 
@@ -46,6 +49,7 @@ class Window:
         begin: When on_assign was entered.
         end: When it ended; infinity if it did not.
         ended_by: What ended it.
+        revoking: When on_revoke or on_lost was entered; the end, if neither was.
         committed: The last offset that this member is known to have committed in it; 0 for none.
         consumed: Each call's messages, with its time.
     """
@@ -55,6 +59,7 @@ class Window:
     begin: float
     end: float = math.inf
     ended_by: End = End.OPEN
+    revoking: float = math.inf
     committed: int = 0
     consumed: list[tuple[float, Span]] = field(default_factory=list)
 
@@ -66,11 +71,14 @@ class Window:
 
 
 class MemberHistory:
-    """Ownership, consumed messages and faults of a member.
+    """Ownership, consumed messages and faults of a member. A subclass can extend `apply` and `window_of`.
 
     Attributes:
         name: The member's name.
+        events: Its events, in the order of time.
         windows: Its ownership windows, in the order of their begin.
+        owned: The present window of each partition that it owns.
+        last: The last window of each partition that it has owned.
         strays: Messages, with their times, of partitions that it owned at no time since the poll began.
         faults: The times (begin, end) of faults in which others may be assigned what it has not revoked.
     """
@@ -78,29 +86,34 @@ class MemberHistory:
     def __init__(self, name: str, events: Iterable[Event]) -> None:
         """Derive it from the member's events."""
         self.name = name
+        # Several threads may write a history, so it may be slightly out of order.
+        self.events = sorted(events, key=lambda event: event.time)
         self.windows: list[Window] = []
+        self.owned: dict[Partition, Window] = {}
+        self.last: dict[Partition, Window] = {}
         self.strays: list[tuple[float, Span]] = []
         self.faults: list[tuple[float, float]] = []
-        self._owned: dict[Partition, Window] = {}
-        self._last: dict[Partition, Window] = {}
-        for event in sorted(events, key=lambda event: event.time):
-            self._apply(event)
+        for event in self.events:
+            self.apply(event)
 
-    def _apply(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
+        """Apply the next event."""
         match event:
             case Assigned(partitions=partitions):
                 self._assign(partitions, event.time)
-            case Revoked(partitions=partitions, lost=lost):
-                self._end(partitions, event.time, End.LOST if lost else End.REVOKED)
+            case Revoked(partitions=partitions, lost=lost, began=began):
+                self._end(partitions, event.time, End.LOST if lost else End.REVOKED, began)
             case Consumed(spans=spans, polled=polled):
                 self._consume(spans, polled, event.time)
-            case Committed(offsets=offsets):
+            case Committed(offsets=offsets, error=None):
                 self._commit(offsets)
             case Killed(offsets=offsets):
                 self._commit(offsets)
-                self._end(tuple(self._owned), event.time, End.KILLED)
+                self._end(tuple(self.owned), event.time, End.KILLED)
+            case Died():
+                self._end(tuple(self.owned), event.time, End.DIED)
             case Left():
-                self._end(tuple(self._owned), event.time, End.REVOKED)
+                self._end(tuple(self.owned), event.time, End.REVOKED)
             case Faulted(begins=True):
                 self.faults.append((event.time, math.inf))
             case Faulted():
@@ -108,28 +121,36 @@ class MemberHistory:
             case _:
                 pass
 
+    def window_of(self, partition: Partition, polled: float) -> Window | None:
+        """Return the window to which a message belongs that a call entered at `polled` has just returned."""
+        window = self.last.get(partition)
+        # A call may return messages that were fetched before a callback of the same call.
+        return None if window is None or window.end < polled else window
+
     def _assign(self, partitions: Iterable[Partition], time: float) -> None:
         self._end(partitions, time, End.REVOKED)
         gained = {partition: Window(self.name, partition, time) for partition in partitions}
-        self._owned |= gained
-        self._last |= gained
+        self.owned |= gained
+        self.last |= gained
         self.windows += gained.values()
 
-    def _end(self, partitions: Iterable[Partition], time: float, ended_by: End) -> None:
+    def _end(
+        self, partitions: Iterable[Partition], time: float, ended_by: End, revoking: float | None = None
+    ) -> None:
         for partition in partitions:
-            if (window := self._owned.pop(partition, None)) is not None:
+            if (window := self.owned.pop(partition, None)) is not None:
                 window.end, window.ended_by = time, ended_by
+                window.revoking = time if revoking is None else revoking
 
     def _consume(self, spans: Iterable[Span], polled: float, time: float) -> None:
         for span in spans:
-            window = self._last.get((span.topic, span.partition))
-            # A call may return messages that were fetched before a callback of the same call.
-            if window is None or window.end < polled:
+            window = self.window_of((span.topic, span.partition), polled)
+            if window is None:
                 self.strays.append((time, span))
             else:
                 window.consumed.append((time, span))
 
     def _commit(self, offsets: Mapping[Partition, int]) -> None:
         for partition, offset in offsets.items():
-            if (window := self._owned.get(partition)) is not None:
+            if (window := self.owned.get(partition)) is not None:
                 window.committed = max(offset, window.committed)

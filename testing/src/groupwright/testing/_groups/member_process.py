@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from groupwright.testing._groups.events import HistoryWriter
+from groupwright.testing._groups.events import Died, HistoryWriter, now
 from groupwright.testing._groups.member_loop import ConsumerFactory, MemberLoop
 
 
@@ -55,7 +55,7 @@ def factory_of(reference: str) -> ConsumerFactory:
 
 def main(specification: Specification) -> int:
     """Run the member until SIGTERM; return the exit status."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _log_to_stderr()
     sys.path += [folder for folder in specification.path if folder not in sys.path]
     history = HistoryWriter(Path(specification.history))
     try:
@@ -69,11 +69,28 @@ def main(specification: Specification) -> int:
         signal.signal(signal.SIGTERM, lambda *_: loop.leave())
         signal.signal(signal.SIGUSR1, lambda *_: loop.pause_polling())
         signal.signal(signal.SIGUSR2, lambda *_: loop.resume_polling())
+        loop.start()
         loop.run()
-    except Exception:
+    except Exception as error:
         logging.getLogger(__name__).exception("the member failed")
+        history.write(Died(now(), repr(error)))
         return 1
     return 0
+
+
+def _log_to_stderr() -> None:
+    """Log with the wall-clock time, and in parentheses the time of events."""
+
+    def stamp(record: logging.LogRecord) -> bool:
+        record.monotonic = now()
+        return True
+
+    handler = logging.StreamHandler()
+    handler.addFilter(stamp)
+    handler.setFormatter(
+        logging.Formatter("%(asctime)s (%(monotonic).3f) %(levelname)s %(name)s: %(message)s")
+    )
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 if __name__ == "__main__":

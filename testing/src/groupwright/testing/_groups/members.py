@@ -11,6 +11,7 @@ from typing import Any
 
 from groupwright.testing._groups.events import (
     Consumed,
+    Died,
     Faulted,
     HistoryReader,
     Partition,
@@ -178,6 +179,7 @@ class ThreadMember(Member):
         self.errors = self._loop.errors
         self.rebalances = self._loop.rebalances
         self.callbacks = self._loop.callbacks
+        self._loop.start()
         self._thread = threading.Thread(target=self._run, name=f"member {name}", daemon=True)
         self._thread.start()
 
@@ -223,6 +225,7 @@ class ThreadMember(Member):
             self._loop.run()
         except BaseException as error:  # noqa: BLE001 - `leave` raises it
             self._failure = error
+            self._ledger.record(self.name, Died(now(), repr(error)))
 
     def _pause_polling(self) -> None:
         self._loop.pause_polling()
@@ -307,7 +310,7 @@ class ProcessMember(Member):
     def request_leave(self) -> None:
         """Make it close its consumer and end (SIGTERM); return at once."""
         self._is_leaving = True
-        self._signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
 
     def leave(self) -> None:
         """Make it close its consumer and end (SIGTERM), and wait until it has.
@@ -343,12 +346,13 @@ class ProcessMember(Member):
         self._fault("suspend", begins=False)
 
     def _pause_polling(self) -> None:
-        self._signal(signal.SIGUSR1)
+        self.signal(signal.SIGUSR1)
 
     def _resume_polling(self) -> None:
-        self._signal(signal.SIGUSR2)
+        self.signal(signal.SIGUSR2)
 
-    def _signal(self, number: signal.Signals) -> None:
+    def signal(self, number: int) -> None:
+        """Send its process a signal, if it runs; SIGTERM, SIGUSR1 and SIGUSR2 are the group's own."""
         if self.pid is not None and self._process.running:
             os.kill(self.pid, number)
 

@@ -1,9 +1,11 @@
 """Spans of offsets, and maps from offsets to their last holder, such as an ownership window."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
 H = TypeVar("H")
+V = TypeVar("V")
 
 
 class Span(NamedTuple):
@@ -27,16 +29,26 @@ class Span(NamedTuple):
 
 def spans(offsets: Iterable[tuple[str, int, int]]) -> tuple[Span, ...]:
     """Join (topic, partition, offset) into spans; a gap or a step back in a partition starts a new one."""
+    return spans_with_values((position, None) for position in offsets)[0]
+
+
+def spans_with_values(
+    messages: Iterable[tuple[tuple[str, int, int], V]],
+) -> tuple[tuple[Span, ...], tuple[V, ...]]:
+    """Join messages as `spans` does, and return also their values, in the order of the spans."""
     joined: list[Span] = []
+    values: list[list[V]] = []
     latest: dict[tuple[str, int], int] = {}
-    for topic, partition, offset in offsets:
+    for (topic, partition, offset), value in messages:
         index = latest.get((topic, partition))
         if index is not None and joined[index].stop == offset:
             joined[index] = joined[index]._replace(stop=offset + 1)
+            values[index].append(value)
         else:
             latest[topic, partition] = len(joined)
             joined.append(Span(topic, partition, offset, offset + 1))
-    return tuple(joined)
+            values.append([value])
+    return tuple(joined), tuple(chain.from_iterable(values))
 
 
 class Piece(NamedTuple, Generic[H]):

@@ -160,8 +160,11 @@ def _conflicts(windows: Sequence[Window], members: Mapping[str, MemberHistory]) 
 
 
 def _may_overlap(earlier: Window, later: Window, members: Mapping[str, MemberHistory]) -> bool:
-    """Return whether the earlier member could not know that its partition had been reassigned."""
-    if earlier.ended_by is End.REVOKED:
+    """Return whether the earlier member could not know that its partition had been reassigned.
+
+    A member that was suspended in on_revoke had been called in time.
+    """
+    if earlier.ended_by is End.REVOKED and earlier.revoking > later.begin:
         return False
     return any(
         begin <= later.begin <= end + _GRACE_SECONDS and earlier.end <= end + _GRACE_SECONDS
