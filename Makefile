@@ -17,7 +17,7 @@ OLD_TYPER := -W "ignore:'click.utils:DeprecationWarning"
 HELM = "$$($(BIN)/python charts/tools/programs.py --folder)/helm"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-picture demo-pipeline test test-fast test-lowest test-wheel lint lint-workflows lint-image types format check docs docs-check docs-site lock build sbom release-check package-chart publish-chart publish-image bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-upgrade charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth chaos-pipeline clean
+.PHONY: help demo demo-picture demo-pipeline test test-all test-fast test-lowest test-wheel lint lint-workflows lint-image types format check docs docs-check docs-site lock build sbom release-check package-chart publish-chart publish-image bench-assignors bench-consumer bench-exporter bench-instrumentation bench-load bench-pipeline charts-tools charts-upgrade charts-pictures load-groups parity third-parties fuzz fuzz-rediscover coordinator-model simulate simulate-rediscover soak soak-growth chaos-pipeline clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +32,11 @@ demo-picture: $(VENV)/.dev ## Record a run of the demo, and draw the README's pi
 demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on this machine: tables and a page
 	@$(BIN)/groupwright pipeline demo $(ARGS)
 
-test: $(VENV)/.dev ## Run every test, those on a real Kafka included (ARGS="-k name" to choose, JOBS=1 for one at a time)
+test: $(VENV)/.dev ## Run the tests of every part, on a real Kafka (ARGS="-k name" to choose, JOBS=1 for one at a time)
+	-@$(BIN)/python -m groupwright.testing.class_archive
+	$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not integration" $(ARGS)
+
+test-all: $(VENV)/.dev ## Run every test, as CI does: also those of integration_tests (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
 	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
 

@@ -1,4 +1,4 @@
-"""Schedule of the tests for pytest-xdist (`make test JOBS=4`), markers of the examples, garbage collection.
+"""Schedule of the tests for pytest-xdist (`make test-all JOBS=4`), marks of some tests, garbage collection.
 
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
 in containers share one worker. Those on Spark share two, each with a session of its own: the jobs on a real
@@ -37,6 +37,8 @@ _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness", "
 """Folders of the integration tests that need no cluster."""
 
 
+_NOT_QUICK = ("kafka", "spark", "slow")
+"""Markers of the tests that `make test-fast` leaves out."""
 _REFILLED_AT = 2
 """Tests left to a worker when xdist gives it the next group; it needs that to run its last test."""
 
@@ -80,10 +82,12 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the examples that are tests, which know nothing of this project's markers."""
+    """Mark the examples that are tests, and the integration tests that are not quick."""
     for item in items:
         if item.nodeid.startswith("examples/"):
             item.add_marker("kafka")
+        elif item.nodeid.startswith("integration_tests/") and any(map(item.get_closest_marker, _NOT_QUICK)):
+            item.add_marker("integration")
 
 
 def pytest_collection_finish() -> None:

@@ -37,13 +37,14 @@ def test_the_usage_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_each_command_is_one_that_the_tests_or_ci_run() -> None:
-    """The demo's own tests start `make demo`; CI calls `make test`; `test_start` follows the page Start."""
+    """The demo's own tests start `make demo`; CI runs these tests; `test_start` follows the page Start."""
     commands = [line for block in blocks("sh") for line in block.splitlines()]
 
     assert commands == ["make demo", "make test"]
     assert dry_run("demo").splitlines()[-1].endswith("bin/groupwright demo")
-    assert "bin/python -m pytest" in dry_run("test").splitlines()[-1]
-    assert "make test" in (ROOT / ".ci" / "run").read_text().splitlines()
+    assert "bin/python -m pytest" in dry_run("test-all").splitlines()[-1]
+    assert dry_run("test") == f'{dry_run("test-all")} -m "not integration"'
+    assert "make test-all" in (ROOT / ".ci" / "run").read_text().splitlines()
 
 
 def test_the_readme_has_one_screen() -> None:
