@@ -36,7 +36,7 @@ test: $(VENV)/.dev ## Run the tests of every part, on a real Kafka (ARGS="-k nam
 	-@$(BIN)/python -m groupwright.testing.class_archive
 	$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not integration" $(ARGS)
 
-test-all: $(VENV)/.dev ## Run every test, as CI does: also those of integration_tests (ARGS as for test)
+test-all: $(VENV)/.dev ## Run every test, as CI does: also integration tests and benchmarks (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
 	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
 

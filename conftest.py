@@ -7,6 +7,7 @@ calls; only one of the groups on Spark runs beside it.
 """
 
 import gc
+import signal
 
 import pytest
 from xdist.remote import Producer
@@ -37,6 +38,7 @@ _ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness", "
 """Folders of the integration tests that need no cluster."""
 
 
+_INTEGRATION = ("integration_tests/", "benchmarks/")
 _NOT_QUICK = ("kafka", "spark", "slow")
 """Markers of the tests that `make test-fast` leaves out."""
 _REFILLED_AT = 2
@@ -81,12 +83,18 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
         return any(list(unit.values()).count(False) > _REFILLED_AT for unit in units)
 
 
+def pytest_configure() -> None:
+    """Restore SIGINT, which a shell's background job ignores, as would the programs that tests interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the examples that are tests, and the integration tests that are not quick."""
+    """Mark the examples that are tests, and what is not quick of the integration tests and the benchmarks."""
     for item in items:
         if item.nodeid.startswith("examples/"):
             item.add_marker("kafka")
-        elif item.nodeid.startswith("integration_tests/") and any(map(item.get_closest_marker, _NOT_QUICK)):
+        elif item.nodeid.startswith(_INTEGRATION) and any(map(item.get_closest_marker, _NOT_QUICK)):
             item.add_marker("integration")
 
 

@@ -12,6 +12,7 @@ from pipeline_chaos.schedule import Kind
 SEED = 11
 
 
+@pytest.mark.integration
 @pytest.mark.kafka
 def test_every_record_is_there_once_or_a_sentence_says_what_is_missing(
     spark: SparkSession, tmp_path: Path

@@ -26,6 +26,8 @@ from groupwright.pipeline.schemas import OFFSET_COMMITS, REBALANCES
 from groupwright.testing import LocalKafka, compile_java, find_java, resolve_jars
 from pipeline_chaos.jobs import QUICK
 
+pytestmark = pytest.mark.integration
+
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 LOOPBACK = "127.0.0.1"
 SCRIPTS = Path(sys.executable).parent
