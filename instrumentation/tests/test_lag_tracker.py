@@ -137,8 +137,15 @@ def test_a_paused_partition_lags_behind_the_end_that_was_looked_up() -> None:
     assert statistics.tracker.lag == {P: 22}
     assert statistics.take(position=8) == 22
     statistics.tracker.set_ends({P: -1})
+    assert statistics.take(position=8) == 22, "a failure may be over with the next look-up"
+    statistics.tracker.set_ends({P: -1})
     assert statistics.take(position=8) is None, "the end could not be looked up"
+    statistics.tracker.set_ends({P: -1})
+    assert statistics.take(position=8) is None, "nor later"
     statistics.tracker.set_ends({P: 30})
+    assert statistics.take(position=8) == 22
+    statistics.tracker.set_ends({P: -1})
+    assert statistics.take(position=8) == 22, "one failure after a success"
 
     statistics.paused.clear()
     assert statistics.take(0.2, position=8) == 22, "librdkafka may not have fetched yet"
@@ -189,6 +196,8 @@ def test_while_the_prefetch_queue_is_full_the_lag_is_to_the_end_that_was_looked_
     assert statistics.tracker.lag == {P: 50}
     assert statistics.take(position=12, **full) == 48
     statistics.tracker.set_ends({P: 80})
+    assert statistics.tracker.lag == {P: 68}
+    statistics.tracker.set_ends({P: -1})
     assert statistics.tracker.lag == {P: 68}
     statistics.tracker.set_ends({P: -1})
     assert statistics.take(position=14, **full) is None, "the end could not be looked up"

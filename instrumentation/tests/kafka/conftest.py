@@ -99,6 +99,7 @@ class Member:
         self.calls: list[tuple[str, int]] = []
         self.errors: list[int] = []
         self.owned = 0
+        self.messages = 0
         self.began = 0.0
         self.in_callbacks = 0.0
         self.client = client
@@ -154,6 +155,7 @@ class Member:
         if message is not None and message.error() is not None:
             self.errors.append(message.error().code())
             return None
+        self.messages += message is not None
         return message
 
     def value(self, name: str, **labels: str) -> float | None:

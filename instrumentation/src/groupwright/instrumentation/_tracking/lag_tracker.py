@@ -79,6 +79,7 @@ class LagTracker:
         self._received: dict[TopicPartitionKey, int] = {}
         self._changed_at: dict[TopicPartitionKey, float] = {}
         self._unfetched: dict[TopicPartitionKey, int] = {}
+        self._failed: set[TopicPartitionKey] = set()
 
     def update(
         self,
@@ -127,15 +128,27 @@ class LagTracker:
                 lag[key] = max(0, self.lag[key] + start.last_position - position)
             start.last_position = position
         self.lag, self._starts, self._unfetched = lag, starts, positions
+        self._failed.intersection_update(positions)
         return list(positions)
 
     def set_ends(self, ends: Mapping[TopicPartitionKey, int]) -> None:
-        """Set the lag of partitions that are not fetched by their log ends; a negative end is unknown."""
+        """Set the lag of partitions that are not fetched by their log ends; a negative end is unknown.
+
+        An end that is unknown once leaves the lag as it is: a new topic may have no leader for a moment. The
+        second time in a row, the lag becomes unknown.
+        """
         for key, end in ends.items():
             position = self._unfetched.get(key)
-            if position is not None and position <= end:
+            if position is None:
+                continue
+            if end < 0 and key not in self._failed:
+                self._failed.add(key)
+                continue
+            if end >= 0:
+                self._failed.discard(key)
+            if position <= end:
                 self.lag[key] = end - position
-            elif position is not None:
+            else:
                 self.lag.pop(key, None)
 
     def forget(self, keys: Iterable[TopicPartitionKey], now: float) -> None:
@@ -150,6 +163,7 @@ class LagTracker:
             self.lag.pop(key, None)
             self._starts.pop(key, None)
             self._unfetched.pop(key, None)
+            self._failed.discard(key)
 
     def _is_queue_full(self, partition: PartitionStatistics) -> bool:
         """Return whether librdkafka fetches nothing more, or did not until a moment ago.

@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 _KILLED_WITHIN_SECONDS = 10.0
+_SUSPENDED_WITHIN_SECONDS = 10.0
 
 
 class GuardedProcess:
@@ -97,9 +99,27 @@ class GuardedProcess:
             self._close_lifeline()
 
     def suspend(self) -> None:
-        """Suspend the program (SIGSTOP): its connections stay open, but it does not respond."""
-        if self._popen is not None:
-            self._popen.send_signal(signal.SIGSTOP)
+        """Suspend the program (SIGSTOP): its connections stay open, but it does not respond.
+
+        Its threads go on until the one that receives the signal has run, which takes a while on a busy
+        machine. So this waits until the program has stopped, where Python can tell.
+        """
+        if self._popen is None:
+            return
+        self._popen.send_signal(signal.SIGSTOP)
+        deadline = time.monotonic() + _SUSPENDED_WITHIN_SECONDS
+        while time.monotonic() < deadline and not self._has_stopped_or_ended(self._popen.pid):
+            time.sleep(0.001)
+
+    @staticmethod
+    def _has_stopped_or_ended(pid: int) -> bool:
+        if not hasattr(os, "waitid"):  # on macOS before Python 3.13
+            return True
+        with contextlib.suppress(ChildProcessError):  # it has ended, and `Popen.wait` was called
+            # WNOWAIT leaves the exit code to `Popen.wait`.
+            changes = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, pid, changes) is not None
+        return True
 
     def resume(self) -> None:
         """Resume a suspended program (SIGCONT)."""
