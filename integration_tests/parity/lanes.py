@@ -213,11 +213,17 @@ class Lane:
 class Lanes:
     """Several lanes that share the requests; scenarios that break their Kafka use separate lanes."""
 
-    def __init__(self, broker: Broker, count: int = 3) -> None:
+    def __init__(self, broker: Broker, count: int = 3, *, breaking: int = 1) -> None:
+        """Start no process yet.
+
+        Args:
+            broker: The broker of the scenarios that leave it whole.
+            count: Lanes for these.
+            breaking: Lanes for the others. Both processes of such a lane have a broker of their own.
+        """
         self.count = count
         self._shared = _LanePool([Lane(broker) for _ in range(count)])
-        # Each of its two processes has a broker of its own, and keeps it.
-        self._breaking = _LanePool([Lane(broker)])
+        self._breaking = _LanePool([Lane(broker) for _ in range(breaking)])
         self._submitted: set[Future[Comparison]] = set()
 
     def submit(self, request: Request, known: list[Trace] | None = None) -> "Future[Comparison]":
