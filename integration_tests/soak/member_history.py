@@ -61,7 +61,7 @@ class MemberHistory(groups.MemberHistory):
     def __init__(self, name: str, started: Started, events: Iterable[Event]) -> None:
         """Derive it from the member's events, `started` among them."""
         self.moves: defaultdict[Window, list[Move]] = defaultdict(list)
-        """What the member received, and where it sought, in each window."""
+        """Messages received, ends reached and seeks, by window."""
         self.stray_ends: list[EndReached] = []
         """Ends of partitions that the member did not own; `strays` are messages of such partitions."""
         self.repeated: list[Assigned] = []
