@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 DIST   ?= dist
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS   ?=
 JOBS   ?= 4
 
@@ -203,18 +204,18 @@ $(VENV)/.lowest: pyproject.toml $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	$(PIP) --editable '.[demo]'
 	@touch $@
 
 $(VENV)/.pipeline: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pipeline]'
+	$(PIP) --editable '.[pipeline]'
 	@touch $@ $(VENV)/.demo
 
 # uv installs them in a quarter of the time. Where it cannot, pip does, whose own settings may name a mirror.
 $(VENV)/.dev: requirements-dev.txt pyproject.toml | $(BIN)/python
 	sed -n '/^uv==/,/[^\]$$/p' requirements-dev.txt >$(VENV)/uv.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/uv.txt
+	$(PIP) --require-hashes --requirement $(VENV)/uv.txt
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirement requirements-dev.txt || \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	  $(PIP) --require-hashes --requirement requirements-dev.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.demo $(VENV)/.pipeline

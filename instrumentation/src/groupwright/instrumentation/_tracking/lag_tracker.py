@@ -56,6 +56,8 @@ class _Start:
     """The position at which it was last not fetched; None once the log end is that of a later fetch."""
     last_position: int | None = None
     """The position in the last statistics."""
+    has_failed: bool = False
+    """True if the last look-up of its log end failed; False once it is fetched again."""
 
 
 class LagTracker:
@@ -79,7 +81,6 @@ class LagTracker:
         self._received: dict[TopicPartitionKey, int] = {}
         self._changed_at: dict[TopicPartitionKey, float] = {}
         self._unfetched: dict[TopicPartitionKey, int] = {}
-        self._failed: set[TopicPartitionKey] = set()
 
     def update(
         self,
@@ -118,6 +119,8 @@ class LagTracker:
             if not is_fetched:
                 positions[key] = start.unfetched_at = position
                 start.fetched_since = statistics.taken_at
+            else:
+                start.has_failed = False
             # When librdkafka fetches again, the log end is that of before, until the first response. Until
             # then, or until the position moves, the lag is that to the end which was looked up.
             if start.unfetched_at != position or statistics.taken_at - start.fetched_since >= FETCH_SETTLE:
@@ -128,7 +131,6 @@ class LagTracker:
                 lag[key] = max(0, self.lag[key] + start.last_position - position)
             start.last_position = position
         self.lag, self._starts, self._unfetched = lag, starts, positions
-        self._failed.intersection_update(positions)
         return list(positions)
 
     def set_ends(self, ends: Mapping[TopicPartitionKey, int]) -> None:
@@ -141,14 +143,11 @@ class LagTracker:
             position = self._unfetched.get(key)
             if position is None:
                 continue
-            if end < 0 and key not in self._failed:
-                self._failed.add(key)
-                continue
-            if end >= 0:
-                self._failed.discard(key)
+            start = self._starts[key]
+            failed_before, start.has_failed = start.has_failed, end < 0
             if position <= end:
                 self.lag[key] = end - position
-            else:
+            elif end >= 0 or failed_before:
                 self.lag.pop(key, None)
 
     def forget(self, keys: Iterable[TopicPartitionKey], now: float) -> None:
@@ -163,7 +162,6 @@ class LagTracker:
             self.lag.pop(key, None)
             self._starts.pop(key, None)
             self._unfetched.pop(key, None)
-            self._failed.discard(key)
 
     def _is_queue_full(self, partition: PartitionStatistics) -> bool:
         """Return whether librdkafka fetches nothing more, or did not until a moment ago.
