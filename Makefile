@@ -33,15 +33,15 @@ demo-picture: $(VENV)/.dev ## Record a run of the demo, and draw the README's pi
 demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on this machine: tables and a page
 	@$(BIN)/groupwright pipeline demo $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests of every part, on a real Kafka (ARGS="-k name" to choose, JOBS=1 for one at a time)
+test: $(VENV)/.compiled ## Run the tests of every part, on a real Kafka (ARGS="-k name" to choose, JOBS=1 for one at a time)
 	-@$(BIN)/python -m groupwright.testing.class_archive
 	$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not integration" $(ARGS)
 
-test-all: $(VENV)/.dev ## Run every test, as CI does: also integration tests and benchmarks (ARGS as for test)
+test-all: $(VENV)/.compiled ## Run every test, as CI does: also integration tests and benchmarks (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
 	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
 
-test-fast: $(VENV)/.dev ## Run the quick tests that need neither Kafka nor Spark (ARGS as for test)
+test-fast: $(VENV)/.compiled ## Run the quick tests that need neither Kafka nor Spark (ARGS as for test)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) -m "not (kafka or spark or slow)" $(ARGS)
 
 test-lowest: $(VENV)/.lowest ## Run the quick tests, and some on Kafka, on the lowest supported dependencies (ARGS as for test)
@@ -219,3 +219,8 @@ $(VENV)/.dev: requirements-dev.txt pyproject.toml | $(BIN)/python
 	  $(PIP) --require-hashes --requirement requirements-dev.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.demo $(VENV)/.pipeline
+
+# Once, since else each of the workers compiles all tests.
+$(VENV)/.compiled: $(VENV)/.dev
+	-@$(BIN)/python -m pytest --collect-only -qq >/dev/null
+	@touch $@

@@ -1,8 +1,9 @@
 """Small files on any Hadoop file system: local, HDFS, S3, and so on."""
 
+import copy
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -33,16 +34,26 @@ class Folder:
         jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no other way to its file systems
         self._configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
         self._to_path = java_class(jvm, "org.apache.hadoop.fs.Path")
+        self._to_paths = java_class(jvm, "org.apache.hadoop.fs.FileUtil").stat2Paths
+        self._to_text = java_class(jvm, "org.apache.commons.lang3.ArrayUtils").toString
         self._io = java_class(jvm, "org.apache.commons.io.IOUtils")
         self._fs = self._to_path(self.path).getFileSystem(self._configuration)
+        self._scheme = str(self._fs.getUri().getScheme())
 
     def __truediv__(self, name: str) -> Self:
         """Return a sub-folder."""
-        return type(self)(self._spark, f"{self.path}/{name}")
+        folder = copy.copy(self)
+        folder.path = f"{self.path}/{name}"
+        return folder
 
     def names(self) -> list[str]:
         """Return the names in the folder, sorted."""
-        return sorted(each.getPath().getName() for each in self._listed())
+        if not (listed := self._listed()):
+            return []
+        # As one text, `{file:/folder/a,file:/folder/b}`: each name would take half a millisecond.
+        paths = str(self._to_text(self._to_paths(listed))).removeprefix("{").removesuffix("}")
+        folder = f"{self._fs.makeQualified(self._at()).toString()}/"
+        return sorted(paths.removeprefix(folder).split(f",{folder}"))
 
     def read(self, name: str) -> str | None:
         """Return a file's text, or None if it does not exist."""
@@ -60,7 +71,7 @@ class Folder:
     @property
     def scheme(self) -> str:
         """The scheme of the file system's URI, such as `file` or `s3a`."""
-        return str(self._fs.getUri().getScheme())
+        return self._scheme
 
     @property
     def has_atomic_rename(self) -> bool:
@@ -110,10 +121,14 @@ class Folder:
             if name.startswith(".") and name.endswith(_TEMPORARY) and modified < before:
                 self.delete(name)
 
-    def _listed(self) -> Iterable[Any]:
+    def _listed(self) -> Sequence[Any]:
         """Return the status of each file; none if the folder does not exist."""
+        path = self._at()
+        # PySpark takes milliseconds for an exception. An object store would need two more requests.
+        if self.has_atomic_rename and not self._fs.exists(path):
+            return ()
         try:
-            listed: Iterable[Any] = self._fs.listStatus(self._at())
+            listed: Sequence[Any] = self._fs.listStatus(path)
         except Py4JJavaError as error:
             if _is_missing(error):
                 return ()

@@ -40,6 +40,7 @@ _KEPT_VERSIONS = 10
 _KEPT_WRITERS = 50
 """Number of writers whose last batch is recorded. Only the last batch of the last job can be repeated."""
 _MANIFEST = "_manifest"
+_BATCH = "batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class ParquetTables:
     def _read_folders(self, table: Table, paths: Sequence[str]) -> DataFrame:
         base = (self._root / table.name).path
         reader = self._spark.read.schema(table.schema).option("basePath", base)
-        return reader.parquet(*paths).select(*table.columns)
+        return reader.parquet(*paths).drop(_BATCH)
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
         """See `Tables.compact`."""
@@ -200,7 +201,7 @@ class ParquetTables:
         known = {path.partition("/")[0] for path in listed}
         oldest = self._clock() - _ABANDONED_SECONDS
         for name, modified in folder.modified().items():
-            if name.startswith("batch=") and name not in known and modified < oldest:
+            if name.startswith(f"{_BATCH}=") and name not in known and modified < oldest:
                 folder.delete(name)
         (folder / _MANIFEST).delete_temporary(oldest)
 
@@ -235,7 +236,7 @@ class ParquetTables:
 
     def _write(self, table: Table, rows: DataFrame, batch: str) -> dict[str, str]:
         """Write rows to a new folder, and return its sub-folder of each date."""
-        name = f"batch={batch}.{uuid4().hex[:8]}"
+        name = f"{_BATCH}={batch}.{uuid4().hex[:8]}"
         folder = self._root / table.name / name
         rows.write.mode("overwrite").partitionBy(PARTITION_COLUMN).parquet(folder.path)
         prefix = f"{PARTITION_COLUMN}="
