@@ -4,6 +4,8 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,25 +20,40 @@ from harness.members import Join, RunningMember
 from harness.patience import PATIENCE
 from harness.wire import wait_until_known
 
+_HERE = Path(__file__).parent
+_CLUSTER: pytest.StashKey[KafkaContainers] = pytest.StashKey()
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture(scope="module")
 def kafka(request: pytest.FixtureRequest) -> Kafka:
     """Kafka for tests that stop no node: three containers, or a local broker without a container engine."""
     found: Kafka = request.getfixturevalue("cluster" if clusters.are_to_be_had() else "local_kafka")
     return found
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[KafkaContainers]:
-    """Three nodes in containers, for tests that need more than one node and stop none, in memory."""
-    # No node is missed because it has been without a processor for seconds.
-    patient: dict[str, Setting] = {
-        "broker.session.timeout.ms": 60_000,
-        "controller.quorum.fetch.timeout.ms": 30_000,
-        "controller.quorum.request.timeout.ms": 30_000,
-    }
-    with clusters.started(KafkaContainers(disk="1g", config=patient)) as kafka:
-        yield kafka
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> KafkaContainers:
+    """Three nodes in containers, for tests that need more than one node and stop none, in memory.
+
+    All modules of this folder share them. They end with its last test: idle, they would take a tenth of a
+    processor until the session ends.
+    """
+    folder = next(node for node in request.node.iter_parents() if node.path == _HERE)
+    if _CLUSTER not in folder.stash:
+        # No node is missed because it has been without a processor for seconds.
+        patient: dict[str, Setting] = {
+            "broker.session.timeout.ms": 60_000,
+            "controller.quorum.fetch.timeout.ms": 30_000,
+            "controller.quorum.request.timeout.ms": 30_000,
+        }
+        running = ExitStack()
+        folder.stash[_CLUSTER] = running.enter_context(
+            clusters.started(KafkaContainers(disk="1g", config=patient))
+        )
+        running.callback(folder.stash.__delitem__, _CLUSTER)
+        folder.addfinalizer(running.close)
+    nodes: KafkaContainers = folder.stash[_CLUSTER]
+    return nodes
 
 
 @pytest.fixture(scope="module")
