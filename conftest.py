@@ -3,7 +3,7 @@
 Tests of one file stay together, because each worker starts a broker of its own. All tests that need a cluster
 in containers share one worker. Those on Spark share two, each with a session of its own: the jobs on a real
 Kafka, and all others, which take equally long. The parity suite runs first, since it compares the duration of
-calls; only one of the groups on Spark runs beside it.
+calls; only one of the groups on Spark runs beside it. Its random programs do not depend on the load.
 """
 
 import gc
@@ -21,7 +21,9 @@ _JOBS = tuple(f"tests/jobs/test_{name}.py" for name in ("end_to_end", "main", "c
 """The jobs' tests that use the shared Spark."""
 _CONTAINERS = "containers"
 _SOAK = "integration_tests/soak/tests/test_soak_kafka.py"
+_FUZZ = "integration_tests/parity/fuzz/test_random_programs.py"
 _LONG = (
+    _FUZZ,
     "integration_tests/simulation/test_simulation.py",
     "testing/tests/test_readme.py",
     "cli/tests/test_demo.py",
@@ -54,9 +56,9 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
             return _SPARK_JOBS
         if part == "pipeline" or nodeid.startswith("benchmarks/pipeline/"):
             return _SPARK
-        if part == "integration_tests" and rest.startswith("parity/"):
+        if part == "integration_tests" and rest.startswith("parity/") and not nodeid.startswith(_FUZZ):
             return _PARITY
-        if part == "integration_tests" and not rest.startswith(_ON_ONE_BROKER):
+        if part == "integration_tests" and not rest.startswith((*_ON_ONE_BROKER, _PARITY)):
             return _CONTAINERS
         return nodeid.partition("::")[0]
 

@@ -23,6 +23,8 @@ _PATIENCE_SECONDS = 1800
 _CAPABILITIES = "helm.sh/helm/v3/pkg/chartutil.k8sVersion"
 _LDFLAGS = f"-s -w -X {_CAPABILITIES}Major=1 -X {_CAPABILITIES}Minor=36"
 """As in helm's own build: sets the default Kubernetes version for rendering."""
+_GCFLAGS = "k8s.io/...=-N -l"
+"""Kubernetes' packages, most of the build, are not optimised; rendering a chart hardly uses them."""
 
 
 def folder() -> Path:
@@ -44,7 +46,7 @@ def build(made: Path) -> None:
         subprocess.CalledProcessError: if Go cannot; it has said why on standard error.
         subprocess.TimeoutExpired: if it takes longer than half an hour.
     """
-    go(HERE, "install", f"-ldflags={_LDFLAGS}", "tool", GOBIN=str(made))
+    go(HERE, "install", f"-ldflags={_LDFLAGS}", f"-gcflags={_GCFLAGS}", "tool", GOBIN=str(made))
     module = Path(json.loads(go(HERE / "crds", "mod", "download", "-json", _OPERATOR))["Dir"])
     for kind in _KINDS:
         source = module / "example" / "prometheus-operator-crd" / f"monitoring.coreos.com_{kind}.yaml"

@@ -1,7 +1,7 @@
 """Random programs behave equally on both consumers: 40 seconds of programs from seeds known to be clean.
 
-They run in two lanes on a separate broker, independent of other load. A seed is known to be clean from an
-idle run and a loaded one. A difference counts if three rounds show it, each compared with up to six runs of
+They run in four lanes on a separate broker, whatever the load. A seed is known to be clean from an idle run
+and a loaded one. A difference counts if three rounds show it, each compared with up to six runs of
 the original.
 """
 
