@@ -66,6 +66,9 @@ def single_node(
         "transaction.state.log.num.partitions": 2,
         "share.coordinator.state.topic.num.partitions": 2,
         "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
+        # Threads take a processor's time at the start and when they idle, and a test has few clients.
+        "num.network.threads": 1,
+        "num.io.threads": 2,
         # Tests produce messages with old timestamps, which retention would delete after some minutes.
         "log.retention.ms": -1,
         # After a crash, the node can register again only when its old session has ended (9 s by default).
