@@ -190,6 +190,19 @@ def test_columns_of_an_older_version_get_their_new_names_also_after_an_interrupt
     assert kept == renamed.folders[SECOND.isoformat()], "what has its new names is not written again"
 
 
+def test_a_folder_s_names_are_listed_whatever_they_contain(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "a, b"
+    names = ["a,b.json", "date=2026-03-01", "{ü}", "}"]
+    for name in names:
+        (root / "some" / name).mkdir(parents=True)
+    (root / "empty").mkdir()
+    folder = Folder(spark, str(root))
+
+    assert (folder / "some").names() == names
+    assert (folder / "empty").names() == (folder / "missing").names() == []
+    assert folder.names() == ["empty", "some"]
+
+
 def test_parquet_is_refused_where_renames_are_not_atomic(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
