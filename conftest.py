@@ -36,7 +36,16 @@ _LONG = (
 )
 """Files of few tests that take a minute: run last, they would keep one worker busy and the others idle."""
 _FIRST = (_PARITY, _SPARK)
-_ON_ONE_BROKER = ("soak", "mutations", "third_parties", "examples", "harness", "simulation", "pipeline_chaos")
+_ON_ONE_BROKER = (
+    "parity",
+    "soak",
+    "mutations",
+    "third_parties",
+    "examples",
+    "harness",
+    "simulation",
+    "pipeline_chaos",
+)
 """Folders of the integration tests that need no cluster."""
 
 
@@ -58,7 +67,7 @@ class _Groups(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist types i
             return _SPARK
         if part == "integration_tests" and rest.startswith("parity/") and not nodeid.startswith(_FUZZ):
             return _PARITY
-        if part == "integration_tests" and not rest.startswith((*_ON_ONE_BROKER, _PARITY)):
+        if part == "integration_tests" and not rest.startswith(_ON_ONE_BROKER):
             return _CONTAINERS
         return nodeid.partition("::")[0]
 
