@@ -24,6 +24,14 @@ _HERE = Path(__file__).parent
 _CLUSTER: pytest.StashKey[KafkaContainers] = pytest.StashKey()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker run all tests on a cluster: two clusters at once would slow each other down."""
+    for item in items:
+        if "kafka" in getattr(item, "fixturenames", ()) and item.path.is_relative_to(_HERE):
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
 @pytest.fixture(scope="module")
 def kafka(request: pytest.FixtureRequest) -> Kafka:
     """Kafka for tests that stop no node: three containers, or a local broker without a container engine."""

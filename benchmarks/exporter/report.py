@@ -87,7 +87,7 @@ def missed(results: Results) -> Iterator[str]:
 
 def page(results: Results) -> Iterator[str]:
     """Yield the page, line by line."""
-    yield "<!-- Made by `make bench-exporter`. -->"
+    yield "<!-- Made by `python -m benchmarks.exporter`. -->"
     yield "# What the exporter costs"
     yield ""
     yield f"{results.when}; {', '.join(f'{name}: {value}' for name, value in results.machine.items())}."

@@ -28,7 +28,7 @@ from groupwright.testing import LocalKafka
 pytestmark = pytest.mark.kafka
 
 _PACE = 4.0
-"""Times four times as long as in `make coordinator-model`, since other tests run at the same time."""
+"""Times four times as long as in `python -m coordinator_model`, since other tests run at the same time."""
 _SEEDS = range(1_000_000, 1_000_050)
 
 _DYNAMIC = Actor()

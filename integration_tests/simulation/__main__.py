@@ -85,7 +85,7 @@ def _play_many(options: argparse.Namespace) -> int:
     for seed, words in broken:
         print(f"seed {seed}: {words}")
     if broken:
-        print(f'Replay one with: make simulate ARGS="--seed {broken[0][0]}"')
+        print(f"Replay one with: python -m simulation --seed {broken[0][0]}")
         return 1
     print("every guarantee was kept")
     return 0

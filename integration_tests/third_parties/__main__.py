@@ -1,7 +1,7 @@
 """Check third parties' libraries with both consumers, each library in an environment of its own.
 
-make third-parties                      # all
-make third-parties ARGS="faststream"    # some
+python -m third_parties                      # all
+python -m third_parties faststream    # some
 """
 
 import argparse
@@ -39,7 +39,7 @@ def _versions(python: str) -> dict[str, str]:
 
 def main() -> int:
     """Run the cases, and return how many are not as the table of libraries says."""
-    parser = argparse.ArgumentParser(prog="make third-parties")
+    parser = argparse.ArgumentParser(prog="python -m third_parties")
     parser.add_argument(
         "libraries", nargs="*", choices=[*LIBRARIES, []], metavar="library", help=", ".join(LIBRARIES)
     )

@@ -10,11 +10,15 @@ from pyspark.sql import SparkSession
 from groupwright.cli.pipeline.spark import local_spark
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need Spark, so that `make test-fast` leaves them out."""
+    """Mark the tests that need Spark, which `make test-fast` leaves out; one worker runs all that share it."""
     for item in items:
-        if not {"spark", "small_spark"}.isdisjoint(getattr(item, "fixturenames", ())):
+        names = set(getattr(item, "fixturenames", ()))
+        if names & {"spark", "small_spark"}:
             item.add_marker("spark")
+        if "spark" in names:
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

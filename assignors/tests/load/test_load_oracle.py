@@ -1,6 +1,6 @@
 """Assignment by load against exact optima, on random groups of up to 7 members and 40 partitions.
 
-`make load-groups` tests 2,000 groups of each kind instead of 150, and prints the figures.
+`LOAD_GROUPS=2000` in the environment tests 2,000 groups of each kind instead of 150, and prints the figures.
 """
 
 import logging

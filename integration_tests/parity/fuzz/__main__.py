@@ -29,7 +29,7 @@ _TRIES = 6
 """Runs of the original; ours has to match one of them."""
 _SMALLER = 40
 """Smaller programs that are tried for one that differs."""
-_STORIES = Path("build/fuzz")
+_STORIES = Path(__file__).parents[3] / "build" / "fuzz"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,0 @@
-"""Defects put into the product on purpose; for each one there is a test that fails."""
