@@ -1,6 +1,6 @@
 """Libraries that accept or patch a consumer work with ours as with confluent-kafka's.
 
-These libraries have compatible requirements; `python -m third_parties` checks the others in separate environments.
+These libraries have compatible requirements; `python -m third_parties` checks all, each in its environment.
 """
 
 import importlib.util

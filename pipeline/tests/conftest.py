@@ -12,7 +12,7 @@ from groupwright.cli.pipeline.spark import local_spark
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need Spark, which `make test-fast` leaves out; one worker runs all that share it."""
+    """Mark the tests that need Spark, and keep those that share it in one worker."""
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
         if names & {"spark", "small_spark"}:

@@ -1,4 +1,4 @@
-"""A short form of the pipeline's chaos test, on a local Spark: `python -m pipeline_chaos` is the whole one."""
+"""A short form of the pipeline's chaos test, on a local Spark; `python -m pipeline_chaos` is the whole."""
 
 from contextlib import nullcontext
 from pathlib import Path
