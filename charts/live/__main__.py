@@ -1,29 +1,26 @@
 """Makes the pictures of the dashboards in the documentation from a real storm: ``python -m charts.live``.
 
-Needs what `make charts-tools` builds, and Debian's package ``prometheus``.
+Needs Debian's package ``prometheus``.
 """
 
 import argparse
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import yaml
 from charts.dashboards.boards import BOARDS
 from charts.live.draw import draw
 from charts.live.panels import Window, names
 from charts.live.prometheus import Prometheus
 from charts.live.scene import BROKER, Scene
 from charts.live.stream import real_stream
-from charts.tools import programs
+from charts.tools.rendering import render
 
 from groupwright.testing import LocalKafka
 
 HERE = Path(__file__).parent
-CHART = HERE.parent / "groupwright"
 PICTURES = HERE.parents[1] / "docs" / "dashboards"
 GROUPS = {
     "groupwright-group": "billing",
@@ -75,17 +72,10 @@ def _play(scene: Scene, until: float) -> None:
 
 
 def _rules() -> dict[str, object]:
-    helm = programs.folder() / "helm"
-    arguments = ["--show-only=templates/prometheusrule.yaml", "--values", str(HERE / "settings.yaml")]
-    rendered = subprocess.run(
-        [helm, "template", "pictures", CHART, *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    rule: dict[str, dict[str, object]] = yaml.safe_load(rendered.stdout)
-    return rule["spec"]
+    values = (HERE / "settings.yaml").read_text(encoding="utf-8")
+    (rule,) = render(values, template="prometheusrule.yaml", release="pictures")
+    spec: dict[str, object] = rule["spec"]
+    return spec
 
 
 if __name__ == "__main__":

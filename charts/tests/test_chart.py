@@ -1,42 +1,40 @@
 """The chart's manifests, for each of its example values: complete, valid, and with least privileges."""
 
+import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import helm_python
 import jsonschema  # type: ignore[import-untyped]
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 from charts.dashboards.boards import BOARDS
-from charts.tests.conftest import CHART, README_EXAMPLES, Helm
+from charts.tests.conftest import EXAMPLES, HelmProgram
+from charts.tools.rendering import CHART, Manifest, render
 
 from groupwright.pipeline.jobs import CONNECTOR
 from harness.patience import PATIENCE
 
-EXAMPLES = {
-    path.name.removesuffix("-values.yaml"): path.read_text(encoding="utf-8")
-    for path in sorted((CHART / "ci").glob("*-values.yaml"))
-} | {f"readme-{number}": text for number, text in enumerate(README_EXAMPLES, 1)}
-"""Values by name: those of the chart's folder `ci`, and of its README."""
 KUBERNETES = ("1.25", kubernetes_validate.latest_version())
 """The oldest that Chart.yaml allows, and the newest whose schemas there are."""
+_INFO = 1
+"""Helm's number of the severity below a warning."""
 
-Manifest = dict[str, Any]
 
-
-@pytest.fixture(scope="module", params=EXAMPLES)
-def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    values = tmp_path_factory.mktemp("example") / "values.yaml"
-    values.write_text(EXAMPLES[request.param], encoding="utf-8")
-    return values
+@pytest.fixture(scope="module", params=EXAMPLES.values(), ids=[*EXAMPLES])
+def example(request: pytest.FixtureRequest) -> str:
+    """The values, as YAML."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def manifests(helm: Helm, example: Path) -> list[Manifest]:
-    return helm.template("--values", example)
+def manifests(example: str) -> list[Manifest]:
+    return render(example)
 
 
 @pytest.fixture(scope="session")
@@ -85,11 +83,21 @@ def spark_templates(manifest: Manifest) -> list[Manifest]:
     return [spec[role]["template"] for role in ("driver", "executor")]
 
 
-def test_helm_finds_nothing_to_complain_of(helm: Helm, example: Path) -> None:
-    linted = helm.run("lint", "--strict", CHART, "--values", example)
-    assert linted.returncode == 0, linted.stdout + linted.stderr
+def test_helm_finds_nothing_to_complain_of(example: str) -> None:
+    linted = helm_python.lint(CHART, helm_python.values_from_yaml(example), strict=True)
+    assert linted["errors"] == []
+    assert [each for each in linted["messages"] if each["severity"] > _INFO] == []
 
 
+@pytest.mark.integration
+def test_helm_3_makes_the_same_objects(helm: HelmProgram, example: str, manifests: list[Manifest]) -> None:
+    def by_name(each: Manifest) -> tuple[str, str]:
+        return each["kind"], each["metadata"]["name"]
+
+    assert sorted(helm.template(example), key=by_name) == sorted(manifests, key=by_name)
+
+
+@pytest.mark.integration
 def test_the_charts_own_tests_pass(charts_tools: Path) -> None:
     tested = subprocess.run(
         [charts_tools / "helm-unittest", "--strict", CHART],
@@ -108,7 +116,7 @@ def test_kubernetes_knows_every_field(manifests: list[Manifest], version: str) -
     operators = ("monitoring.coreos.com/", "grafana.integreatly.org/", "sparkoperator.k8s.io/")
     core = [each for each in manifests if not each["apiVersion"].startswith(operators)]
     for each in core:
-        kubernetes_validate.validate(each, version, strict=True)
+        _validate(json.dumps(each), version)
     executors = [
         yaml.safe_load(each["data"]["executor.yaml"])
         for each in core
@@ -119,9 +127,15 @@ def test_kubernetes_knows_every_field(manifests: list[Manifest], version: str) -
             pods = {"apiVersion": "v1", "kind": "Pod"}
             executors += [{**pods, **template} for template in spark_templates(each)]
     for pod in executors:
-        kubernetes_validate.validate(pod, version, strict=True)
+        _validate(json.dumps(pod), version)
 
 
+@cache  # half of the objects are the same in several examples
+def _validate(manifest: str, version: str) -> None:
+    kubernetes_validate.validate(json.loads(manifest), version, strict=True)
+
+
+@pytest.mark.integration
 def test_the_operator_knows_every_field(
     manifests: list[Manifest], operator: dict[str, jsonschema.Draft7Validator]
 ) -> None:
@@ -130,14 +144,11 @@ def test_the_operator_knows_every_field(
             operator[each["kind"]].validate(each)
 
 
+@pytest.mark.integration
 def test_a_field_that_the_operator_does_not_know_is_found(
-    helm: Helm, operator: dict[str, jsonschema.Draft7Validator]
+    operator: dict[str, jsonschema.Draft7Validator],
 ) -> None:
-    monitor = next(
-        each
-        for each in helm.template("--values", CHART / "ci" / "monitors-values.yaml")
-        if each["kind"] == "PodMonitor"
-    )
+    monitor = next(each for each in render(EXAMPLES["monitors"]) if each["kind"] == "PodMonitor")
     monitor["spec"]["podMetricsEndpoints"][0]["intervall"] = "15s"
     with pytest.raises(jsonschema.ValidationError, match="intervall"):
         operator["PodMonitor"].validate(monitor)
@@ -211,19 +222,16 @@ def test_a_field_that_an_operator_does_not_know_is_found(
     assert wrong_fields(change, operators_fields()[kind]) == wrong
 
 
-def test_the_spark_operator_is_told_the_version_of_spark(helm: Helm) -> None:
-    applications = [
-        each
-        for each in helm.template("--values", CHART / "ci" / "spark-operator-values.yaml")
-        if each["kind"] == "SparkApplication"
-    ]
+def test_the_spark_operator_is_told_the_version_of_spark() -> None:
+    manifests = render(EXAMPLES["spark-operator"])
+    applications = [each for each in manifests if each["kind"] == "SparkApplication"]
     assert [each["spec"]["sparkVersion"] for each in applications] == [CONNECTOR.rpartition(":")[2]]
 
 
 def test_everything_is_in_the_releases_namespace_and_has_its_labels(
-    manifests: list[Manifest], example: Path
+    manifests: list[Manifest], example: str
 ) -> None:
-    elsewhere = yaml.safe_load(example.read_text(encoding="utf-8")).get("dashboards", {}).get("namespace")
+    elsewhere = yaml.safe_load(example).get("dashboards", {}).get("namespace")
     for each in manifests:
         labels = each["metadata"]["labels"]
         assert each["metadata"]["namespace"] in {"operations", elsewhere}
@@ -258,9 +266,9 @@ def test_every_container_that_spark_does_not_complete_says_what_it_needs(manifes
 
 
 def test_only_drivers_that_make_executors_have_a_token_and_a_role(
-    manifests: list[Manifest], example: Path
+    manifests: list[Manifest], example: str
 ) -> None:
-    spark = yaml.safe_load(example.read_text(encoding="utf-8")).get("pipeline", {}).get("spark", {})
+    spark = yaml.safe_load(example).get("pipeline", {}).get("spark", {})
     executors = spark.get("mode", "local") != "local"
     pods = list(_pods(manifests))
     tokens = {pod["containers"][0]["name"] for pod in pods if pod["automountServiceAccountToken"]}
@@ -270,11 +278,11 @@ def test_only_drivers_that_make_executors_have_a_token_and_a_role(
     assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
 
 
-def test_every_pod_has_the_users_variables_volumes_and_init_containers(helm: Helm) -> None:
-    values = CHART / "ci" / "extras-values.yaml"
-    wanted = yaml.safe_load(values.read_text(encoding="utf-8"))["pod"]
+def test_every_pod_has_the_users_variables_volumes_and_init_containers() -> None:
+    values = EXAMPLES["extras"]
+    wanted = yaml.safe_load(values)["pod"]
 
-    pods = list(_pods(helm.template("--values", values)))
+    pods = list(_pods(render(values)))
 
     assert sorted(pod["containers"][0]["name"] for pod in pods) == [
         "doctor",
@@ -290,8 +298,8 @@ def test_every_pod_has_the_users_variables_volumes_and_init_containers(helm: Hel
         assert wanted["extraEnv"][0] in container["env"]
 
 
-def test_a_grafana_dashboard_refers_to_its_config_map(helm: Helm) -> None:
-    manifests = helm.template("--values", CHART / "ci" / "extras-values.yaml")
+def test_a_grafana_dashboard_refers_to_its_config_map() -> None:
+    manifests = render(EXAMPLES["extras"])
     maps = [each for each in manifests if each["kind"] == "ConfigMap"]
     files = {each["metadata"]["name"]: each.get("data", {}) for each in maps}
 
@@ -301,8 +309,8 @@ def test_a_grafana_dashboard_refers_to_its_config_map(helm: Helm) -> None:
     assert all(each["key"] in files[each["name"]] for each in references)
 
 
-def test_additional_objects_may_contain_templates(helm: Helm) -> None:
-    manifests = helm.template("--values", CHART / "ci" / "extras-values.yaml")
+def test_additional_objects_may_contain_templates() -> None:
+    manifests = render(EXAMPLES["extras"])
 
     names = {each["metadata"]["name"] for each in manifests if each["kind"] == "ConfigMap"}
     assert {"tower-groupwright-authorities", "tower-groupwright-notes"} <= names
@@ -322,8 +330,8 @@ def test_no_secret_is_made(manifests: list[Manifest]) -> None:
     assert "Secret" not in {each["kind"] for each in manifests}
 
 
-def test_nothing_runs_unless_it_is_asked_for(helm: Helm) -> None:
-    kinds = {each["kind"] for each in helm.template()}
+def test_nothing_runs_unless_it_is_asked_for() -> None:
+    kinds = {each["kind"] for each in render()}
     assert kinds == {"ConfigMap", "PrometheusRule"}
 
 

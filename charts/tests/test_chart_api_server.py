@@ -1,7 +1,6 @@
-"""The chart on a real Kubernetes API server: installation, upgrades from former versions, rollback, removal.
+"""The chart on a real Kubernetes API server: installation, upgrades, rollback, removal.
 
-`make charts-upgrade` builds the server and runs these tests. `make test` skips them if the server is not
-built.
+`make charts-upgrade` builds the server and runs these tests.
 """
 
 import itertools
@@ -15,12 +14,11 @@ import pytest
 import yaml
 from charts.live.kubernetes import KubernetesApi, Manifest
 from charts.live.prometheus import wait_until
-from charts.tests.conftest import CHART, Helm
-from charts.tests.test_chart import EXAMPLES
-from charts.tests.test_chart_upgrade import of_every_former_example
+from charts.tests.conftest import EXAMPLES, HelmProgram
 from charts.tools import api_server
+from charts.tools.rendering import CHART, render
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 RELEASE = "tower"
 _NUMBERS = itertools.count(1)
@@ -106,7 +104,7 @@ def api(server: KubernetesApi) -> Iterator[KubernetesApi]:
 class Release:
     """The release `tower` in a namespace of its own."""
 
-    helm: Helm
+    helm: HelmProgram
     api: KubernetesApi
     namespace: str
 
@@ -197,7 +195,7 @@ def uids(objects: dict[str, Manifest]) -> dict[str, str]:
 
 
 @pytest.fixture
-def release(helm: Helm, api: KubernetesApi, tmp_path: Path) -> Release:
+def release(helm: HelmProgram, api: KubernetesApi, tmp_path: Path) -> Release:
     """No release yet, and a namespace for one that admits no privileged pods."""
     namespace = f"operations-{next(_NUMBERS)}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
@@ -207,7 +205,7 @@ def release(helm: Helm, api: KubernetesApi, tmp_path: Path) -> Release:
     ):
         created = api.create(each, namespace)
         assert created.status == 201, created.body
-    return Release(Helm(helm.program, tmp_path / "home", api.kubeconfig), api, namespace)
+    return Release(HelmProgram(helm.path, tmp_path / "home", api.kubeconfig), api, namespace)
 
 
 def values_file(release: Release, folder: Path, values: Manifest) -> Path:
@@ -237,48 +235,6 @@ def pods(manifests: list[Manifest]) -> Iterator[Manifest]:
                 continue
         metadata = {**template["metadata"], "name": "pod"}
         yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-
-
-@of_every_former_example
-def test_an_upgrade_a_rollback_and_a_removal(
-    release: Release, tmp_path: Path, version: Path, example: str
-) -> None:
-    former = version.with_suffix(".tgz")
-    recorded = yaml.safe_load(version.read_text(encoding="utf-8"))
-    values = values_file(release, tmp_path, recorded[example]["values"])
-
-    release.succeed("install", RELEASE, former, "--values", values)
-    installed = release.objects()
-    release.succeed("upgrade", RELEASE, CHART, "--values", values)
-    upgraded = release.objects()
-    release.dry_run()
-
-    assert release.revisions() == {1: "superseded", 2: "deployed"}
-    assert uids(installed).items() <= uids(upgraded).items()
-
-    release.succeed("rollback", RELEASE, "1")
-    rolled_back = release.objects()
-    release.dry_run()
-
-    assert release.revisions() == {1: "superseded", 2: "superseded", 3: "deployed"}
-    assert uids(rolled_back) == uids(installed)
-    assert contents(rolled_back) == contents(installed)
-    assert uids(release.left()) == uids(installed)
-
-    # With the values of the release, and the defaults of the new version.
-    release.succeed("upgrade", RELEASE, CHART, "--reset-then-reuse-values")
-    assert contents(release.objects()) == contents(upgraded)
-
-    release.succeed("uninstall", RELEASE)
-    kept = {name: uid for name, uid in uids(upgraded).items() if name.startswith("PersistentVolumeClaim/")}
-    assert uids(release.left()) == kept
-    assert release.secrets() == []
-
-    # The next release of this name takes the claim. It is new otherwise, and equals the upgraded one.
-    release.succeed("install", RELEASE, CHART, "--values", values)
-    assert kept.items() <= uids(release.objects()).items()
-    assert contents(release.objects()) == contents(upgraded)
-    release.succeed("uninstall", RELEASE)
 
 
 @pytest.mark.parametrize(
@@ -356,6 +312,12 @@ def test_the_claim_outlives_a_release_that_does_not_use_it(release: Release, tmp
 
     assert uids(release.objects()) == installed
     release.succeed("uninstall", RELEASE)
+    assert uids(release.left()) == {claim: installed[claim]}
+
+    # The next release of this name adopts it.
+    release.succeed("install", RELEASE, CHART, "--values", values)
+    assert uids(release.objects())[claim] == installed[claim]
+    release.succeed("uninstall", RELEASE)
 
 
 def test_a_claim_grows_where_its_storage_class_lets_it(release: Release, tmp_path: Path) -> None:
@@ -400,10 +362,9 @@ def test_the_server_accepts_every_field_and_every_pod(release: Release, tmp_path
     ],
 )
 def test_the_server_refuses_an_unknown_field(
-    helm: Helm, release: Release, kind: str, change: Manifest, reason: str
+    release: Release, kind: str, change: Manifest, reason: str
 ) -> None:
-    manifests = helm.template("--values", CHART / "ci" / "stream-local-values.yaml")
-    manifest = next(each for each in manifests if each["kind"] == kind)
+    manifest = next(each for each in render(EXAMPLES["stream-local"]) if each["kind"] == kind)
     manifest["metadata"]["namespace"] = release.namespace
 
     assert release.api.apply_dry(manifest).status == 201
@@ -413,11 +374,8 @@ def test_the_server_refuses_an_unknown_field(
     assert reason in refused.body["message"]
 
 
-def test_the_server_refuses_a_pod_with_privileges(helm: Helm, release: Release) -> None:
-    manifests = helm.template(
-        "--values", CHART / "ci" / "stream-local-values.yaml", "--set=serviceAccount.create=false"
-    )
-    (pod,) = pods(manifests)
+def test_the_server_refuses_a_pod_with_privileges(release: Release) -> None:
+    (pod,) = pods(render(f"{EXAMPLES['stream-local']}\nserviceAccount: {{create: false}}\n"))
     pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
 
     refused = release.api.create(pod, release.namespace, dryRun="All")

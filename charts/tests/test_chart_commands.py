@@ -1,12 +1,12 @@
 """Options on the workloads' command lines exist in the commands that they call."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from charts.tests.conftest import CHART, Helm
+from charts.tests.conftest import EXAMPLES
+from charts.tools.rendering import CHART, render
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -53,11 +53,10 @@ def _given(arguments: list[str], *before: str) -> list[str]:
         ("spark-operator", "batch"),
     ],
 )
-def test_a_jobs_settings_are_the_pipelines(helm: Helm, example: str, job: str) -> None:
-    file = CHART / "ci" / f"{example}-values.yaml"
-    values = yaml.safe_load(file.read_text(encoding="utf-8"))
+def test_a_jobs_settings_are_the_pipelines(example: str, job: str) -> None:
+    values = yaml.safe_load(EXAMPLES[example])
 
-    settings = settings_from(_given(_arguments(helm.template("--values", file), job), job))
+    settings = settings_from(_given(_arguments(render(EXAMPLES[example]), job), job))
 
     wanted = values["pipeline"]["settings"] | values[job].get("settings", {})
     assert {name: getattr(settings, name) for name in wanted} == wanted
@@ -74,23 +73,21 @@ def test_the_schema_has_the_pipelines_settings_and_no_others() -> None:
     }
 
 
-def test_big_numbers_reach_a_command_in_full(helm: Helm, tmp_path: Path) -> None:
+def test_big_numbers_reach_a_command_in_full() -> None:
     """Helm reads every number as a float, and prints a million as 1e+06, which no setting takes."""
-    values = tmp_path / "values.yaml"
-    values.write_text(
+    values = (
         "stream: {enabled: true}\n"
         "pipeline: {settings: {bootstrap_servers: 'kafka:9092', max_offsets_per_trigger: 25000000}}\n"
-        "doctor: {enabled: true, consumers: {billing: {settings: {max.poll.interval.ms: 3600000}}}}\n",
-        encoding="utf-8",
+        "doctor: {enabled: true, consumers: {billing: {settings: {max.poll.interval.ms: 3600000}}}}\n"
     )
-    containers = _containers(helm.template("--values", values))
+    containers = _containers(render(values))
     assert "max_offsets_per_trigger=25000000" in containers["tower-groupwright-stream"]["args"]
     assert "max.poll.interval.ms=3600000" in containers["tower-groupwright-doctor-billing"]["args"]
 
 
-def test_probes_and_monitors_have_ports_that_the_containers_serve(helm: Helm) -> None:
+def test_probes_and_monitors_have_ports_that_the_containers_serve() -> None:
     for example in ("stream-local", "exporter"):
-        manifests = helm.template("--values", CHART / "ci" / f"{example}-values.yaml")
+        manifests = render(EXAMPLES[example])
         served = {
             port["name"]: port["containerPort"]
             for container in _containers(manifests).values()
@@ -113,8 +110,8 @@ def test_probes_and_monitors_have_ports_that_the_containers_serve(helm: Helm) ->
         assert monitored <= served.keys()
 
 
-def test_the_exporter_takes_its_arguments(helm: Helm) -> None:
-    containers = _containers(helm.template("--values", CHART / "ci" / "exporter-values.yaml"))
+def test_the_exporter_takes_its_arguments() -> None:
+    containers = _containers(render(EXAMPLES["exporter"]))
     given = _given(containers["tower-groupwright-exporter"]["args"], "exporter")
     command = get_command(app).commands["exporter"]  # type: ignore[attr-defined] # of a group
     with command.make_context("exporter", given) as context:
@@ -123,9 +120,9 @@ def test_the_exporter_takes_its_arguments(helm: Helm) -> None:
         assert (context.params["source"], context.params["by_partition"]) == ("offsets-topic", True)
 
 
-def test_the_exporters_defaults_are_the_commands(helm: Helm) -> None:
-    enabled = ("--set=exporter.enabled=true", "--set=exporter.bootstrapServers=kafka:9092")
-    given = _given(_containers(helm.template(*enabled))["tower-groupwright-exporter"]["args"], "exporter")
+def test_the_exporters_defaults_are_the_commands() -> None:
+    enabled = "exporter: {enabled: true, bootstrapServers: 'kafka:9092'}"
+    given = _given(_containers(render(enabled))["tower-groupwright-exporter"]["args"], "exporter")
     command = get_command(app).commands["exporter"]  # type: ignore[attr-defined] # as above
     with (
         command.make_context("exporter", given) as context,
@@ -135,8 +132,8 @@ def test_the_exporters_defaults_are_the_commands(helm: Helm) -> None:
         assert differing == {"host", "bootstrap_servers"}
 
 
-def test_the_doctor_takes_its_arguments(helm: Helm) -> None:
-    containers = _containers(helm.template("--values", CHART / "ci" / "doctor-values.yaml"))
+def test_the_doctor_takes_its_arguments() -> None:
+    containers = _containers(render(EXAMPLES["doctor"]))
     orders = _given(containers["tower-groupwright-doctor-orders"]["args"], "doctor")
     answer = CliRunner().invoke(app, ["doctor", *orders, "--offline"])
     assert answer.exit_code == 1, answer.output

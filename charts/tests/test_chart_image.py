@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 import yaml
-from charts.tests.conftest import CHART
+from charts.tools.rendering import CHART
 
 from groupwright.pipeline import main
 from groupwright.testing import find_java

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from charts.tests.conftest import CHART, Helm
+from charts.tests.conftest import HelmProgram
+from charts.tools.rendering import CHART
 
 from groupwright.testing._kafka.ports import HOST, free_port
 from harness.patience import PATIENCE
@@ -43,15 +44,16 @@ def registry(tmp_path: Path) -> Iterator[str]:
         server.wait(PATIENCE)
 
 
+@pytest.mark.integration
 def test_a_release_pushes_the_chart_and_helm_installs_it_from_the_registry(
-    helm: Helm, registry: str, tmp_path: Path
+    helm: HelmProgram, registry: str, tmp_path: Path
 ) -> None:
     pushed = subprocess.run(
         [
             *("make", "publish-chart", f"REGISTRY={registry}/groupwright", "ARGS=--plain-http"),
             # Both are there, as this test runs.
             *(f"VENV={sys.prefix}", f"--old-file={sys.prefix}/.dev", "--old-file=charts-tools"),
-            *(f"HELM={helm.program}", f"HOME={tmp_path}"),
+            *(f"HELM={helm.path}", f"HOME={tmp_path}"),
         ],
         cwd=CHART.parents[1],
         capture_output=True,

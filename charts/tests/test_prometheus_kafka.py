@@ -12,6 +12,7 @@ from charts.live.panels import Window, ask, panels
 from charts.live.prometheus import Prometheus, wait_until
 from charts.live.scene import BROKER, Scene
 from charts.live.stream import status_alone
+from charts.tools.rendering import render
 
 from groupwright.testing import LocalKafka
 from harness.tools import find_program
@@ -55,11 +56,10 @@ def scene() -> Iterator[Scene]:
         yield scene
 
 
+@pytest.mark.integration
 @pytest.mark.kafka
-def test_a_storm_makes_the_alerts_fire_and_every_panel_shows_it(
-    helm: Any, scene: Scene, tmp_path: Path
-) -> None:
-    (rule,) = helm.template("--show-only=templates/prometheusrule.yaml", "--values", SETTINGS)
+def test_a_storm_makes_the_alerts_fire_and_every_panel_shows_it(scene: Scene, tmp_path: Path) -> None:
+    (rule,) = render(SETTINGS.read_text(encoding="utf-8"), template="prometheusrule.yaml")
     program = find_program("prometheus", hint="Debian's package prometheus")
     with Prometheus(program, tmp_path, scene.targets, rule["spec"]) as prometheus:
         begin = time.time()

@@ -11,6 +11,7 @@ import yaml
 from charts.dashboards import known
 from charts.dashboards.boards import BOARDS
 from charts.dashboards.limits import alerts as alert_values
+from charts.tools.rendering import render
 
 from harness.patience import PATIENCE
 from harness.tools import find_program
@@ -27,9 +28,9 @@ Rule = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def spec(helm: Any) -> dict[str, Any]:
+def spec() -> dict[str, Any]:
     """What Prometheus reads of the rendered PrometheusRule."""
-    return rendered(helm, "--set", f"alerts.runbookUrl={RUNBOOK_URL}")
+    return rendered(f"alerts: {{runbookUrl: '{RUNBOOK_URL}'}}")
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +54,8 @@ def queries_of(page: Path) -> list[str]:
     return re.findall(r"```promql\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def rendered(helm: Any, *settings: str | Path) -> dict[str, Any]:
-    (rule,) = helm.template("--show-only=templates/prometheusrule.yaml", *settings)
+def rendered(values: str) -> dict[str, Any]:
+    (rule,) = render(values, template="prometheusrule.yaml")
     spec: dict[str, Any] = rule["spec"]
     return spec
 
@@ -83,6 +84,7 @@ def folder(spec: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
+@pytest.mark.integration
 def test_prometheus_can_read_all_rules(promtool: str, folder: Path, rules: list[Rule]) -> None:
     checked = run(promtool, "check", "rules", "--lint-fatal", "rules.yaml", within=folder)
 
@@ -90,6 +92,7 @@ def test_prometheus_can_read_all_rules(promtool: str, folder: Path, rules: list[
     assert f"SUCCESS: {len(rules)} rules found" in checked.stdout
 
 
+@pytest.mark.integration
 @pytest.mark.slow
 def test_every_scenario_comes_out_as_it_says(promtool: str, folder: Path) -> None:
     tested = run(promtool, "test", "rules", *(f"{page}.yaml" for page in PAGES), within=folder)
@@ -98,6 +101,7 @@ def test_every_scenario_comes_out_as_it_says(promtool: str, folder: Path) -> Non
     assert tested.stdout.count("SUCCESS") == len(PAGES)
 
 
+@pytest.mark.integration
 def test_every_query_of_a_runbook_shows_what_the_page_says(promtool: str, folder: Path) -> None:
     """All of them after one bad night: the series that a page speaks of, the largest value first."""
     night = yaml.safe_load((SCENARIOS.parent / "runbooks.yaml").read_text())
@@ -189,7 +193,7 @@ def test_names_of_recording_rules_say_level_metric_and_operation(rules: list[Rul
 # --- Values -------------------------------------------------------------------------------------------
 
 
-def test_every_value_of_an_alert_is_in_its_rule(helm: Any, tmp_path: Path) -> None:
+def test_every_value_of_an_alert_is_in_its_rule() -> None:
     """A threshold that no rule reads would have no effect, silently."""
     changed = {
         name: {
@@ -197,10 +201,8 @@ def test_every_value_of_an_alert_is_in_its_rule(helm: Any, tmp_path: Path) -> No
         }
         for name, rule in alert_values()["rules"].items()
     }
-    values = tmp_path / "values.yaml"
-    values.write_text(yaml.safe_dump({"alerts": {"rules": changed}}))
 
-    spec = rendered(helm, "--values", values)
+    spec = rendered(yaml.safe_dump({"alerts": {"rules": changed}}))
     texts = [json.dumps(rule) for group in spec["groups"] for rule in group["rules"] if "alert" in rule]
 
     assert len(texts) == len(changed)
@@ -227,18 +229,17 @@ def other(value: object, number: int) -> object:
             return f"{317 + number}m"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", alert_values()["rules"])
-def test_any_alert_can_be_turned_off(helm: Any, name: str, alerts: dict[str, Rule]) -> None:
-    spec = rendered(helm, f"--set=alerts.rules.{name}.enabled=false")
+def test_any_alert_can_be_turned_off(name: str, alerts: dict[str, Rule]) -> None:
+    spec = rendered(f"alerts: {{rules: {{{name}: {{enabled: false}}}}}}")
 
     left = {rule["alert"] for group in spec["groups"] for rule in group["rules"] if "alert" in rule}
     (gone,) = {alert["alert"] for alert in alerts.values()} - left
     assert gone == f"Groupwright{name[0].upper()}{name[1:]}"
 
 
-def test_groups_are_told_apart_by_the_labels_that_the_values_name(helm: Any, rules: list[Rule]) -> None:
-    spec = rendered(helm, "--set", "alerts.groupLabels={namespace,group}")
+def test_groups_are_told_apart_by_the_labels_that_the_values_name(rules: list[Rule]) -> None:
+    spec = rendered("alerts: {groupLabels: [namespace, group]}")
 
     by_namespace = [rule["expr"] for group in spec["groups"] for rule in group["rules"]]
     by_default = [rule["expr"] for rule in rules]
@@ -246,30 +247,32 @@ def test_groups_are_told_apart_by_the_labels_that_the_values_name(helm: Any, rul
     assert sum("cluster, namespace, group" in expr for expr in by_default) >= len(by_default) // 2
 
 
-def test_labels_of_the_values_are_on_every_alert(helm: Any) -> None:
-    spec = rendered(helm, "--set", "alerts.labels.team=streams")
+def test_labels_of_the_values_are_on_every_alert() -> None:
+    spec = rendered("alerts: {labels: {team: streams}}")
 
     alerts = [rule for group in spec["groups"] for rule in group["rules"] if "alert" in rule]
     assert {alert["labels"]["team"] for alert in alerts} == {"streams"}
 
 
-def test_labels_of_an_alert_override_those_of_all(helm: Any) -> None:
-    own = "--set=alerts.labels.team=streams,alerts.rules.clusterLag.labels.team=billing"
-
-    spec = rendered(helm, own)
+def test_labels_of_an_alert_override_those_of_all() -> None:
+    spec = rendered("alerts: {labels: {team: streams}, rules: {clusterLag: {labels: {team: billing}}}}")
 
     teams = {rule["alert"]: rule["labels"]["team"] for group in spec["groups"][1:] for rule in group["rules"]}
     assert teams.pop("GroupwrightClusterLag") == "billing"
     assert set(teams.values()) == {"streams"}
 
 
-def test_every_alert_leads_to_its_dashboard(helm: Any, promtool: str, tmp_path: Path) -> None:
-    """Groups with the same name in two clusters have an alert each, with a link to the right one.
+@pytest.fixture(scope="module")
+def linked() -> dict[str, Any]:
+    """The rules with links to dashboards."""
+    return rendered("alerts: {grafanaUrl: 'https://grafana.example/'}")
 
-    A panel of that dashboard leads to the alert's runbook, which names the dashboard and that panel.
-    """
-    spec = rendered(helm, "--set=alerts.grafanaUrl=https://grafana.example/")
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(spec))
+
+@pytest.mark.integration
+def test_groups_of_two_clusters_have_alerts_with_links_of_their_own(
+    linked: dict[str, Any], promtool: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(linked))
     series = 'groupwright_last_rebalance_{}{{cluster="%s", namespace="shop", group="a&b", client_id="c"}}'
     clusters = {"east": "1m 0s", "west": "2m 0s"}
 
@@ -317,7 +320,11 @@ def test_every_alert_leads_to_its_dashboard(helm: Any, promtool: str, tmp_path: 
     tested = run(promtool, "test", "rules", "test.yaml", within=tmp_path)
 
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    for rule in spec["groups"][1]["rules"]:
+
+
+def test_every_alert_leads_to_its_dashboard(linked: dict[str, Any]) -> None:
+    """A panel of that dashboard leads to the alert's runbook, which names the dashboard and that panel."""
+    for rule in linked["groups"][1]["rules"]:
         board = re.match(r"https://grafana.example/d/([\w-]+)\?", rule["annotations"]["dashboard_url"])
         assert board
         (opened,) = (each for each in BOARDS if each.uid == board[1])
@@ -331,7 +338,7 @@ def test_every_alert_leads_to_its_dashboard(helm: Any, promtool: str, tmp_path: 
         assert leading & set(re.findall(r'"([^"]+)"', named)), runbook.stem
 
 
-def test_without_alerts_there_is_no_rule(helm: Any) -> None:
-    kinds = {each["kind"] for each in helm.template("--set", "alerts.enabled=false")}
+def test_without_alerts_there_is_no_rule() -> None:
+    kinds = {each["kind"] for each in render("alerts: {enabled: false}")}
 
     assert "PrometheusRule" not in kinds
