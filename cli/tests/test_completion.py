@@ -60,12 +60,14 @@ def test_bash_completes_commands_options_and_their_values() -> None:
     assert in_bash("groupwright", "completion", "") == ["bash", "zsh", "fish"]
 
 
+@pytest.mark.integration
 def test_zsh_completes() -> None:
     zsh = find_program("zsh", hint="Debian's package zsh has it")
     (offered,) = run(zsh, ZSH, "zsh", "groupwright", "de")
     assert re.findall(r'"([\w-]+)":', offered) == ["describe", "demo"]
 
 
+@pytest.mark.integration
 def test_fish_completes(tmp_path: Path) -> None:
     fish = find_program("fish", hint="Debian's package fish has it")
     lines = run(fish, FISH, "groupwright de", HOME=str(tmp_path))

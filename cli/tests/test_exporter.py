@@ -440,6 +440,7 @@ def _exposed(type_: MetricType) -> str:
     return "gauge" if type_ is MetricType.INFO else type_
 
 
+@pytest.mark.integration
 def test_prometheus_own_linter_has_no_complaint(eventful: bytes) -> None:
     promtool = find_program("promtool", hint="Debian's package prometheus has it")
 

@@ -155,6 +155,7 @@ def test_the_build_is_told(registry: CollectorRegistry, new_consumer: Callable[.
     assert registry.get_sample_value("groupwright_build_info", labels) == 1
 
 
+@pytest.mark.integration
 @pytest.mark.usefixtures("eventful")
 def test_prometheus_own_linter_has_no_complaint(registry: CollectorRegistry) -> None:
     promtool = find_program("promtool", hint="Debian's package prometheus has it")

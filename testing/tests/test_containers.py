@@ -67,6 +67,7 @@ def test_the_image_is_an_argument_or_of_the_environment(monkeypatch: pytest.Monk
     assert KafkaContainers(image="yours:2").image == "yours:2"
 
 
+@pytest.mark.integration
 def test_what_is_produced_is_on_three_nodes(cluster: KafkaContainers) -> None:
     cluster.create_topic("orders", partitions=6)
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all"})
@@ -78,6 +79,7 @@ def test_what_is_produced_is_on_three_nodes(cluster: KafkaContainers) -> None:
     assert {tuple(sorted(each.replicas)) for each in found} == {(1, 2, 3)}
 
 
+@pytest.mark.integration
 def test_a_group_finds_another_coordinator_when_its_own_is_killed(
     cluster: KafkaContainers, eventually: Callable[[Callable[[], bool]], bool]
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_group_finds_another_coordinator_when_its_own_is_killed(
     assert cluster.bootstrap_servers == address
 
 
+@pytest.mark.integration
 def test_a_node_that_is_paused_runs_on_and_answers_later(cluster: KafkaContainers) -> None:
     cluster.pause(1)
     assert cluster.running(1)
@@ -106,6 +109,7 @@ def test_a_node_that_is_paused_runs_on_and_answers_later(cluster: KafkaContainer
     cluster.wait_until_ready()
 
 
+@pytest.mark.integration
 def test_all_nodes_have_secured_listeners_and_know_the_users(cluster: KafkaContainers) -> None:
     for listener in Listener:
         config = cluster.secure_config(listener, mechanism="SCRAM-SHA-512", user="alice")
@@ -117,6 +121,7 @@ def test_all_nodes_have_secured_listeners_and_know_the_users(cluster: KafkaConta
             )
 
 
+@pytest.mark.integration
 def test_a_node_behind_a_link_that_is_cut_is_out_of_reach_and_the_others_are_not(
     cluster: KafkaContainers, eventually: Callable[[Callable[[], bool]], bool]
 ) -> None:
@@ -140,6 +145,7 @@ def test_a_node_behind_a_link_that_is_cut_is_out_of_reach_and_the_others_are_not
     assert admin.list_topics(timeout=TIMEOUT).brokers
 
 
+@pytest.mark.integration
 def test_all_nodes_come_back_with_their_data_when_all_were_killed(cluster: KafkaContainers) -> None:
     cluster.create_topic("kept")
     cluster.kill_all()
@@ -150,6 +156,7 @@ def test_all_nodes_come_back_with_their_data_when_all_were_killed(cluster: Kafka
     assert "kept" in cluster.admin().list_topics(timeout=TIMEOUT).topics
 
 
+@pytest.mark.integration
 @pytest.mark.usefixtures("cluster")
 def test_a_node_whose_disk_is_full_ends(eventually: Callable[[Callable[[], bool]], bool]) -> None:
     with KafkaContainers(1, disk="64m") as kafka:
@@ -174,6 +181,7 @@ def test_a_disk_without_a_size_is_not_filled() -> None:
         KafkaContainers(image="none").fill_disk(1)
 
 
+@pytest.mark.integration
 def test_an_image_that_is_nowhere_is_named(cluster: KafkaContainers) -> None:
     assert cluster.running(1)  # so that there is an engine
     with (
@@ -183,6 +191,7 @@ def test_an_image_that_is_nowhere_is_named(cluster: KafkaContainers) -> None:
         pass
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "ending", [None, signal.SIGINT, signal.SIGKILL], ids=["its end", "Ctrl-C", "SIGKILL"]
 )

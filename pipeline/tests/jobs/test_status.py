@@ -173,6 +173,7 @@ def test_the_page_and_the_probes_are_served_over_http(status: StreamStatus, leas
     ]
 
 
+@pytest.mark.integration
 def test_prometheus_has_nothing_against_the_names(status: StreamStatus) -> None:
     promtool = find_program("promtool", hint="Debian's package prometheus has it")
     with serving("127.0.0.1:0", status) as port:
