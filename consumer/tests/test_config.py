@@ -302,7 +302,8 @@ def test_settings_of_connections_are_translated_for_the_coordinators() -> None:
 
     assert config.network.transport == {
         "address_family": socket.AF_INET,
-        "client_dns_lookup": "use_all_dns_ips",
+        "rebootstraps": True,
+        "resolves_canonical_names": False,
         "connections_max_idle_ms": 60_000,
         "receive_message_max_bytes": 1_000_000,
         "reconnect_backoff_ms": 50,

@@ -27,12 +27,17 @@ from groupwright.consumer._config.log import KAFKA_PYTHON_LOGGERS, GroupLog
 from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._coordinator.inbox import Failed, Inbox, Reported
 from groupwright.consumer._coordinator.leader import Leader
-from groupwright.consumer._network.connections import Network, NetworkConfig, RequestRefusedError
+from groupwright.consumer._network.connections import (
+    Network,
+    NetworkConfig,
+    NoBrokerError,
+    RequestRefusedError,
+)
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign
+from groupwright.consumer._protocol.known_brokers import Address
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import (
-    DisconnectedError,
     JoinGroupPayload,
     JoinGroupResponse,
     MemberIdentity,
@@ -177,14 +182,14 @@ def test_a_server_that_refuses_the_connection_is_named_once(
     rig: Rig, caplog: pytest.LogCaptureFixture, eventually: Callable[[Callable[[], bool], str], None]
 ) -> None:
     """kafka-python logged each attempt up to four times, beside the membership's own line."""
-    attempts: list[str] = []
-    update_backoff = rig.network._manager.update_backoff
+    attempts: list[Address] = []
+    not_connected = rig.network._known.not_connected
 
-    def count(node: str) -> Any:
-        attempts.append(node)
-        return update_backoff(node)
+    def count(address: Address, now: float) -> float:
+        attempts.append(address)
+        return not_connected(address, now)
 
-    rig.network._manager.update_backoff = count
+    rig.network._known.not_connected = count  # type: ignore[method-assign] # to count the attempts
     with caplog.at_level(logging.INFO):
         rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
         eventually(lambda: len(attempts) >= 3, "some attempts")
@@ -192,7 +197,7 @@ def test_a_server_that_refuses_the_connection_is_named_once(
     manager = rig.network._manager  # whose own bootstrap would close connections that are in use
     assert (manager._bootstrap_future, manager.cluster._refresh_loop_future) == (None, None)
     (line,) = caplog.messages
-    assert "could not be looked up: KafkaConnectionError: 127.0.0.1:1 cannot be reached" in line
+    assert "could not be looked up: 127.0.0.1:1 cannot be reached" in line
     assert "ECONNREFUSED" in line
 
 
@@ -202,14 +207,14 @@ def test_a_reason_is_logged_again_once_the_coordinator_was_found(
     caplog: pytest.LogCaptureFixture,
     eventually: Callable[[Callable[[], bool], str], None],
 ) -> None:
-    script.say("find_coordinator", DisconnectedError("no route"))
+    script.say("find_coordinator", NoBrokerError("no route"))
     with caplog.at_level(logging.INFO, "groupwright.consumer"):
         for times in (1, 2):
             rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
             eventually(lambda: caplog.text.count("no route") == times, "the warning")  # noqa: B023 - called at once
             script.say("find_coordinator", (0, ""))
             eventually(lambda: caplog.text.count("the group's coordinator was found") == times, "the end")  # noqa: B023 - as above
-            script.say("find_coordinator", DisconnectedError("no route"))
+            script.say("find_coordinator", NoBrokerError("no route"))
             rig.driver.call(rig.member.heartbeat_unanswered)
 
 

@@ -12,15 +12,18 @@ import pytest
 
 from groupwright.consumer._config.log import KAFKA_PYTHON_LOGGERS
 from groupwright.consumer._network import kafka_python, transport
+from groupwright.consumer._protocol.known_brokers import Address, KnownBrokers
 
 OVERRIDDEN = {
     "KafkaConnectionManager.__init__": "(self, net, **configs)",
     "KafkaConnectionManager._build_transport": "(self, node, timeout_at=None)",
+    "KafkaConnectionManager.connection_delay": "(self, node_id)",
     "KafkaConnectionManager.get_connection": "(self, node_id, timeout_ms=None, pop_on_close=True, "
     "refresh_metadata_on_err=True, reset_backoff_on_connect=True)",
     "KafkaConnectionManager.least_used_connections": "(self)",
     "KafkaConnectionManager.maybe_raise_auth_failure": "(self, node_id)",
     "KafkaConnectionManager.reset_backoff": "(self, node_id)",
+    "KafkaConnectionManager.update_backoff": "(self, node_id)",
     "KafkaConnection._send_request": "(self, request, future=None, timeout_at=None)",
     "KafkaConnection.connection_made": "(self, transport)",
     "KafkaProtocol.send_bytes": "(self)",
@@ -37,11 +40,8 @@ OVERRIDDEN = {
 CALLED = {
     "KafkaConnectionManager._connect": "(self, node, conn, reset_backoff_on_connect=True, timeout_at=None)",
     "KafkaConnectionManager.close": "(self, node_id=None, timeout_ms=None)",
-    "KafkaConnectionManager.connection_delay": "(self, node_id)",
-    "KafkaConnectionManager.least_loaded_node": "(self)",
     "KafkaConnectionManager.send": "(self, request, node_id=None, request_timeout_ms=None)",
     "KafkaConnectionManager.socket_connection_setup_timeout_ms": "(self, node_id)",
-    "KafkaConnectionManager.update_backoff": "(self, node_id)",
     "KafkaConnectionManager.wait_for": "(self, future, timeout_ms)",
     "KafkaConnection.__init__": "(self, net, node_id=None, broker_version_data=None, **configs)",
     "KafkaConnection.close": "(self, error=None)",
@@ -52,10 +52,6 @@ CALLED = {
     "KafkaTCPTransport.abort": "(self, error=None)",
     "KafkaSSLTransport.__init__": "(self, net, sock, host=None, **configs)",
     "KafkaSSLTransport._sock_recv": "(self)",
-    "ClusterMetadata.add_coordinator": "(self, response, key_type, key, synthesize_node_id=True)",
-    "ClusterMetadata.bootstrap_brokers": "(self)",
-    "ClusterMetadata.broker_metadata": "(self, broker_id)",
-    "ClusterMetadata.update_metadata": "(self, metadata)",
     "NetworkSelector.__init__": "(self, **configs)",
     "NetworkSelector.call_at": "(self, when, task)",
     "NetworkSelector.call_soon": "(self, task)",
@@ -78,14 +74,11 @@ CALLED = {
 SETTINGS = {
     "KafkaConnectionManager": {
         "bootstrap_servers",
-        "client_dns_lookup",
         "client_id",
         "client_software_name",
         "client_software_version",
         "connections_max_idle_ms",
         "receive_message_max_bytes",
-        "reconnect_backoff_max_ms",
-        "reconnect_backoff_ms",
         "request_timeout_ms",
         "sasl_kerberos_service_name",
         "sasl_mechanism",
@@ -108,7 +101,6 @@ def classes() -> dict[str, Any]:
     found = {name: getattr(kafka_python, name) for name in kafka_python.__all__}
     net = kafka_python.NetworkSelector()
     manager = kafka_python.KafkaConnectionManager(net, bootstrap_servers="127.0.0.1:1")
-    found["ClusterMetadata"] = type(manager.cluster)
     found["StructField"] = type(kafka_python.JoinGroupRequest._struct)
     manager.close()
     net.close()
@@ -171,7 +163,7 @@ def test_a_connection_and_its_manager_have_the_attributes_that_are_used() -> Non
     connection = kafka_python.KafkaConnection(net, node_id="bootstrap-0")
     try:
         assert (net._stop, net._closed) == (False, False)
-        assert (manager._net, manager._conns, manager._backoff) == (net, {}, {})
+        assert (manager._net, manager._conns) == (net, {})
         assert manager.broker_version_data is None
         assert not manager.ssl_enabled
         assert not connection.in_flight_requests
@@ -179,7 +171,6 @@ def test_a_connection_and_its_manager_have_the_attributes_that_are_used() -> Non
         assert isinstance(connection._reauth, kafka_python.SaslReauthenticator)
         assert (connection._reauth._conn, connection._reauth._task) == (connection, None)
         assert not connection.close_future.is_done
-        assert [broker.node_id for broker in manager.cluster.bootstrap_brokers()] == ["bootstrap-0"]
         assert (manager.cluster._refresh_loop_future, manager._bootstrap_future) == (None, None)
     finally:
         connection.close()
@@ -187,38 +178,20 @@ def test_a_connection_and_its_manager_have_the_attributes_that_are_used() -> Non
         net.close()
 
 
-def test_a_failed_connection_waits_longer_up_to_its_limit() -> None:
-    net = kafka_python.NetworkSelector()
-    manager = transport.Connections(
-        net, bootstrap_servers="127.0.0.1:1", reconnect_backoff_ms=100, reconnect_backoff_max_ms=10_000
-    )
+def test_a_rejected_connection_counts_as_failed() -> None:
+    """kafka-python resets its backoff then."""
+    net, address = kafka_python.NetworkSelector(), Address("127.0.0.1", 1)
+    manager = transport.Connections(net, KnownBrokers([address]))
+    node = manager.node_at(address, "coordinator")
     try:
-        pauses = [manager.update_backoff("bootstrap-0") for _ in range(100)]
-        assert 80 <= pauses[0] <= 120
-        assert all(200 <= pause <= 300 for pause in pauses[2:])
-        assert 0 < manager.connection_delay("bootstrap-0") <= 0.3
-        manager.reset_backoff("bootstrap-0")  # of a connection that is none: a failure
-        assert manager.connection_delay("bootstrap-0") > 0
+        manager.reset_backoff(node)  # of a connection that is none
+        assert 0 < manager.connection_delay(node) <= 0.3
+        assert manager.connection_delay(node) == pytest.approx(
+            manager.connection_delay(manager.node_at(address)), abs=0.01
+        ), "all connections to an address wait"
     finally:
         manager.close()
         net.close()
-
-
-@pytest.mark.parametrize(
-    ("first", "longest", "served"), [(100, 10_000, 250), (100, 200, 200), (2000, 10_000, 2000), (500, 50, 50)]
-)
-def test_a_user_may_have_connections_made_more_often_or_less(first: int, longest: int, served: int) -> None:
-    net = kafka_python.NetworkSelector()
-    manager = transport.Connections(
-        net,
-        bootstrap_servers="127.0.0.1:1",
-        reconnect_backoff_ms=first,
-        reconnect_backoff_max_ms=longest,
-    )
-    manager.close()
-    net.close()
-
-    assert manager.config["reconnect_backoff_max_ms"] == served
 
 
 def test_every_logger_is_known() -> None:

@@ -8,6 +8,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.consumer import Consumer
 from groupwright.consumer._network.connections import Network
+from groupwright.consumer._protocol.known_brokers import Address
 from groupwright.consumer._protocol.model import MetadataResponse
 from harness.patience import PATIENCE
 
@@ -164,7 +165,7 @@ def test_a_client_that_was_told_of_no_broker_asks_the_configured_ones_again(scen
         answers: list[MetadataResponse] = []
         for _ in range(2):  # the second time over what the first has learned
             if not answers:
-                network._manager.cluster._brokers.clear()
+                network._known.learn({}, None, Address("", 0))
             answers.append(await network.fetch_topics([topic]))
         return answers
 

@@ -20,7 +20,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from groupwright.consumer._config.config import read_connection
-from groupwright.consumer._network.brokers import Brokers, RequestRefusedError
+from groupwright.consumer._network.any_broker import RequestRefusedError
+from groupwright.consumer._network.brokers import Brokers
 from groupwright.consumer._network.kafka_python import MetadataRequest
 from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.core import GroupwrightError
@@ -106,7 +107,6 @@ class ClusterConnection:
     def brokers(self) -> dict[int, Broker]:
         """Return the brokers of the cluster by their ids, from Metadata."""
         response = self.send(MetadataRequest(topics=[], max_version=12))
-        self._network.call_soon(self._network.learn_brokers, response)
         return {row.node_id: Broker(row.node_id, row.host, row.port, row.rack) for row in response.brokers}
 
     def send(self, request: Any, broker: int | None = None) -> Any:

@@ -41,6 +41,7 @@ _BARE_IPV6 = re.compile(r"[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
 
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _DNS_LOOKUPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
+_RECOVERIES = ("rebootstrap", "none")
 _NEVER_MS = 2_147_483_647
 """Milliseconds that stand for "never" in kafka-python's settings."""
 _DEFAULTS: Mapping[str, object] = {
@@ -358,7 +359,8 @@ def _transport(reader: _Reader) -> dict[str, object]:
     set_up = reader.number("socket.connection.setup.timeout.ms")
     return {
         "address_family": _FAMILIES[reader.choice("broker.address.family", tuple(_FAMILIES))],
-        "client_dns_lookup": reader.choice("client.dns.lookup", _DNS_LOOKUPS),
+        "resolves_canonical_names": reader.choice("client.dns.lookup", _DNS_LOOKUPS) != _DNS_LOOKUPS[0],
+        "rebootstraps": reader.choice("metadata.recovery.strategy", _RECOVERIES) == _RECOVERIES[0],
         "connections_max_idle_ms": reader.number("connections.max.idle.ms") or _NEVER_MS,
         "receive_message_max_bytes": reader.number("receive.message.max.bytes"),
         "reconnect_backoff_ms": reader.number("reconnect.backoff.ms"),

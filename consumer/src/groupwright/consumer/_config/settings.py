@@ -154,7 +154,7 @@ _ALL = (
     # --- Connecting ---
     Setting("bootstrap.servers", ServedBy.BOTH),
     Setting("client.id", ServedBy.BOTH),
-    Setting("client.dns.lookup", ServedBy.BOTH, "canonical names are resolved once, at construction"),
+    Setting("client.dns.lookup", ServedBy.BOTH, "a name is resolved for each connection"),
     Setting("broker.address.family", ServedBy.BOTH),
     Setting("broker.address.ttl", ServedBy.LIBRDKAFKA, "the membership resolves a name for each connection"),
     Setting("socket.timeout.ms", ServedBy.BOTH, "", (10, 300_000)),
@@ -195,10 +195,13 @@ _ALL = (
     ),
     *_native("the membership has 5 at most", "max.in.flight.requests.per.connection"),
     *_native("the membership drops a connection at the first time-out", "socket.max.fails"),
-    *_native(
-        "the membership always rebootstraps, from `bootstrap.servers`",
+    Setting(
         "metadata.recovery.strategy",
-        "metadata.recovery.rebootstrap.trigger.ms",
+        ServedBy.BOTH,
+        "with `rebootstrap`, the membership asks `bootstrap.servers` beside the brokers that it knows",
+    ),
+    *_native(
+        "the membership does not wait with `bootstrap.servers`", "metadata.recovery.rebootstrap.trigger.ms"
     ),
     Setting(
         "topic.metadata.refresh.interval.ms",

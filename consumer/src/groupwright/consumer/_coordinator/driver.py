@@ -20,7 +20,7 @@ from groupwright.consumer._coordinator.commit_sender import CommitSender
 from groupwright.consumer._coordinator.diagnostics import application_traceback, explain
 from groupwright.consumer._coordinator.inbox import Failed, Inbox, LoadChecked
 from groupwright.consumer._coordinator.leader import Leader
-from groupwright.consumer._network.connections import Network, RequestRefusedError, Timer
+from groupwright.consumer._network.connections import Network, NoBrokerError, RequestRefusedError, Timer
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.commit_queue import WAIT_COORDINATOR, CommitResult
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
@@ -43,6 +43,8 @@ from groupwright.core import LoadCheckOutcome
 _CLOSED = "the consumer is closed"
 _SMOOTHED_CHECKS = 6
 """Load checks over which weights are averaged: with noise of 20 %, a group has no rebalance for hours."""
+_LONG_LOOKUP = 5.0
+"""Seconds for which brokers may name no coordinator, or one that cannot be reached, without a warning."""
 _CALL_TIMEOUT = 1.0
 """Longest time in seconds for which `Driver.call_and_wait` waits for the network thread."""
 
@@ -104,8 +106,9 @@ class Driver:
         self._warned_of_transaction = False
         self._drops = 0
         """Connections that the membership had dropped."""
-        self._failures: set[str] = set()
-        """Messages of FindCoordinator failures that were logged since the coordinator was last found."""
+        self._missing_since: float | None = None
+        """Monotonic time of the first failed look-up since the coordinator was last found."""
+        self._warned_of_missing = False
         self._exchanges: dict[type, tuple[str, Callable[[Any], Coroutine[Any, Any, Any]]]] = {
             act.FetchMetadata: ("Metadata", lambda action: network.fetch_topics(action.topics)),
             act.SendJoinGroup: ("JoinGroup", self._send_join),
@@ -308,15 +311,14 @@ class Driver:
             self._commits.refuse(str(error), WAIT_COORDINATOR)
             self._feed(action.refused, member, error.code, str(error))
         except DisconnectedError as error:
-            if str(error) not in self._failures:  # in an outage, several requests a second fail
-                self._failures.add(str(error))
-                self._warn("the group's coordinator could not be looked up", error)
+            self._warn_of_missing(str(error), at_once=isinstance(error, NoBrokerError))
             self._feed(action.disconnected, member)
         else:
             if code == ErrorCode.NONE:
-                if self._failures:
-                    self._log.info("the group's coordinator was found")
-                    self._failures.clear()
+                if self._warned_of_missing and self._missing_since is not None:
+                    seconds = time.monotonic() - self._missing_since
+                    self._log.info("the group's coordinator was found after %.1f s", seconds)
+                self._missing_since, self._warned_of_missing = None, False
                 self._feed(action.answered, member, None)
                 self._on_coordinator_found()
             elif classify(Api.FIND_COORDINATOR, code) is ErrorAction.FATAL:
@@ -324,8 +326,22 @@ class Driver:
                 detail = ": ".join(filter(None, ("FindCoordinator response error", message)))
                 self._feed(action.refused, member, code, detail)
             else:
+                self._warn_of_missing(self._network.lookup_failures)
                 self._feed(action.disconnected, member)
         self._commits.pump()  # the coordinator is known now, or commits were refused
+
+    def _warn_of_missing(self, reasons: str, *, at_once: bool = False) -> None:
+        """Warn once in each outage: at once if no broker answers, else if it lasts.
+
+        For some seconds after a broker's death, others name it as the coordinator.
+        """
+        now = time.monotonic()
+        if self._missing_since is None:
+            self._missing_since = now
+        lasts = now - self._missing_since > min(_LONG_LOOKUP, self._session_timeout / 3)
+        if (at_once or lasts) and not self._warned_of_missing and not self._network.ended:
+            self._warned_of_missing = True
+            self._log.warning("the group's coordinator could not be looked up: %s", reasons)
 
     async def _send_join(self, action: act.SendJoinGroup) -> JoinGroupResponse:
         # The coordinator would respond to a commit behind a parked JoinGroup only after the rebalance.

@@ -5,6 +5,8 @@
 delays every request that follows it on the connection.
 """
 
+import contextlib
+import time
 from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from typing import Any
 
@@ -12,7 +14,8 @@ from confluent_kafka import KafkaError
 
 from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer._config.network_config import NetworkConfig
-from groupwright.consumer._network.brokers import Brokers, RequestRefusedError, milliseconds
+from groupwright.consumer._network.any_broker import NoBrokerError, RequestRefusedError, record_failure
+from groupwright.consumer._network.brokers import Brokers, milliseconds
 from groupwright.consumer._network.codecs import MAX_VERSION
 from groupwright.consumer._network.event_loop import Timer
 from groupwright.consumer._network.kafka_python import (
@@ -29,6 +32,7 @@ from groupwright.consumer._network.kafka_python import (
     kafka_errors,
 )
 from groupwright.consumer._network.request_stats import RequestStats
+from groupwright.consumer._protocol.known_brokers import Address
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     DisconnectedError,
@@ -47,7 +51,7 @@ from groupwright.consumer._protocol.model import (
     TopicPartitionKey,
 )
 
-__all__ = ["Network", "NetworkConfig", "RequestRefusedError", "Timer"]
+__all__ = ["Network", "NetworkConfig", "NoBrokerError", "RequestRefusedError", "Timer"]
 
 _REASON_LIMIT = 255  # characters; the broker rejects more (KIP-800)
 _RETRIABLE = frozenset(
@@ -76,6 +80,7 @@ class Network(Brokers):
         super().__init__(config)
         self.request_stats = RequestStats()
         self._coordinator: str | None = None
+        self._setup_timeout = config.transport.get("socket_connection_setup_timeout_ms", 30_000) / 1000
 
     @property
     def group_id(self) -> str:
@@ -100,27 +105,56 @@ class Network(Brokers):
             coordinator_keys=[self._config.group_id],
             max_version=MAX_VERSION[FindCoordinatorRequest],
         )
-        try:
-            async with self._any_broker() as node:
-                response = await self._send_counted(request, node, self.any_broker_timeout)
-        except DisconnectedError:
-            self._bootstrapped = False  # the cluster may have moved: start from the configured servers
-            raise
+
+        async def ask(address: Address) -> tuple[Address, Any]:
+            answered = self.request_stats.sent(request)
+            response = None
+            try:
+                response = await self._ask(address, request)
+            finally:
+                answered(response)
+            return address, response
+
+        asked, response = await self._first(ask)
+        now = time.monotonic()
         result = response.coordinators[0] if response.coordinators else response
         if result.error_code:
             reason = f": {result.error_message}" if result.error_message else ""
+            # Another broker is asked next, which may know better.
+            self._known.failed(asked, f"FindCoordinator: {KafkaError(result.error_code).name()}", now)
             return (
                 result.error_code,
                 f"the coordinator of the group {self._config.group_id!r} could not be looked up{reason}",
             )
-        self._coordinator = self._manager.cluster.add_coordinator(result, 0, self._config.group_id)
+        address = Address(result.host, int(result.port))
+        self._known.learn_one(int(result.node_id), address)
+        self._coordinator = self._manager.node_at(address, "coordinator")
+        self.spawn(self._refresh(asked))
         try:
-            await self._await_connection(self._coordinator)
-        except DisconnectedError:
-            self._bootstrapped = False  # as above
-            raise
+            # For some seconds after a broker's death, others name it as the coordinator.
+            timeout = self._known.timeout(address, self.any_broker_timeout, self._setup_timeout)
+            await self._await_connection(self._coordinator, timeout)
+        except DisconnectedError as error:
+            record_failure(self._known, address, error)
+            self._known.failed(asked, f"it names {address} as the coordinator", now)
+            if isinstance(error, RequestRefusedError):
+                raise
+            raise DisconnectedError(self._known.describe_failures()) from error
+        self._known.answered(address)
+        self._known.found()
         self.request_stats.found_coordinator(result.node_id)
         return 0, ""
+
+    async def _refresh(self, address: Address) -> None:
+        """Fetch the brokers' addresses: the coordinator changes where brokers come, go and move."""
+        request = MetadataRequest(topics=[], max_version=MAX_VERSION[MetadataRequest])
+        with contextlib.suppress(DisconnectedError):
+            await self._ask(address, request)
+
+    @property
+    def lookup_failures(self) -> str:
+        """The brokers that were asked in vain since the coordinator was last found, each with the reason."""
+        return self._known.describe_failures()
 
     async def fetch_topics(self, topics: Iterable[str] | None) -> MetadataResponse:
         """Send Metadata for these topics; None for all.
@@ -139,17 +173,15 @@ class Network(Brokers):
             include_topic_authorized_operations=False,
             max_version=MAX_VERSION[MetadataRequest],
         )
-        response = await self.send_anywhere(request)
+        response = await self.ask_anywhere(request)
         racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
         found = [topic for topic in response.topics if not topic.error_code]
         unauthorized = kafka_errors.TopicAuthorizationFailedError.errno
-        answer = MetadataResponse(
+        return MetadataResponse(
             {topic.name: _topic(topic, racks) for topic in found},
             frozenset(topic.name for topic in found if topic.is_internal),
             frozenset(topic.name for topic in response.topics if topic.error_code == unauthorized),
         )
-        self.learn_brokers(response)
-        return answer
 
     async def list_offsets(
         self,
@@ -183,7 +215,8 @@ class Network(Brokers):
             nonlocal under_way
             request = _offsets_request(partitions, timestamp, read_committed=read_committed)
             try:
-                found.update(_offsets(await self.send_to(request, leader, timeout), timestamp))
+                response = await self.send_to_broker(request, leader, timeout)
+                found.update(_offsets(response, timestamp))
             except DisconnectedError:
                 pass  # the caller retries what was not found
             finally:
@@ -206,15 +239,13 @@ class Network(Brokers):
             include_topic_authorized_operations=False,
             max_version=MAX_VERSION[MetadataRequest],
         )
-        response = await self.send_anywhere(request, min(timeout, self.any_broker_timeout))
-        found = {
+        response = await self.ask_anywhere(request, min(timeout, self.any_broker_timeout))
+        return {
             (topic.name, row.partition_index): int(row.leader_id)
             for topic in response.topics
             for row in topic.partitions
             if row.leader_id >= 0
         }
-        self.learn_brokers(response)
-        return found
 
     # --- The coordinator ----------------------------------------------------------------------------
 

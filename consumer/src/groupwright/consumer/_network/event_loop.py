@@ -88,8 +88,11 @@ class Loop:
         return Timer(self._net, self._net.call_at(when, lambda: function() and None))
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Start a coroutine."""
-        self._net.call_soon(coroutine)
+        """Start a coroutine; no effect after `end`."""
+        if self.ended:
+            coroutine.close()  # else Python warns that it was never awaited
+        else:
+            self._net.call_soon(coroutine)
 
     async def sleep(self, seconds: float) -> None:
         """Wait without blocking the loop."""

@@ -19,7 +19,8 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -52,18 +53,32 @@ from groupwright.consumer._network.kafka_python import (
     SaslReauthenticator,
     kafka_errors,
 )
+from groupwright.consumer._protocol.known_brokers import Address, KnownBrokers
 
-_LONGEST_BACKOFF_MS = 250
 _LOGIN_RETRY_INTERVAL = 0.1  # seconds between two checks for a ticket or a token
 _TLS_ALERT = b"\x15\x03"  # no Kafka response begins so: as a length it would mean 350 MB
 
 
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A broker as kafka-python connects to it."""
+
+    node_id: str
+    host: str
+    port: int
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port)
+
+
 class Connections(KafkaConnectionManager):  # type: ignore[misc] # kafka-python has no types
-    """The connections of one member, by node id."""
+    """The connections of one member, by node id: an address and what the connection is for."""
 
     def __init__(
         self,
         net: Any,
+        known: KnownBrokers,
         *,
         address_family: int = socket.AF_UNSPEC,
         tokens: Tokens | None = None,
@@ -74,6 +89,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # kafka-python 
 
         Args:
             net: kafka-python's event loop.
+            known: Receives each success and failure to connect, and says when to try again.
             address_family: The address family to connect with, or ``AF_UNSPEC`` for any.
             tokens: The tokens of SASL/OAUTHBEARER.
             kinit: Whether librdkafka runs kinit, so that a missing ticket may come soon.
@@ -82,18 +98,33 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # kafka-python 
         self._family = address_family
         self._kinit = kinit
         self._tokens = tokens
-        # In an outage librdkafka connects up to 20 times a second, whatever reconnect.backoff.max.ms is. With
-        # a longer backoff the first heartbeat after an outage would be late.
-        longest = max(settings.get("reconnect_backoff_ms", 0), _LONGEST_BACKOFF_MS)
-        settings["reconnect_backoff_max_ms"] = min(settings.get("reconnect_backoff_max_ms", longest), longest)
+        self._known = known
+        self._nodes: dict[str, _Node] = {}
         provider = None if tokens is None else _TokenProvider(tokens)
-        super().__init__(net, sasl_oauth_token_provider=provider, **settings)
+        super().__init__(net, bootstrap_servers=[], sasl_oauth_token_provider=provider, **settings)
+
+    def node_at(self, address: Address, purpose: str = "") -> str:
+        """Return the node id of the connection to an address; each purpose has a connection of its own."""
+        node_id = f"{purpose} {address}" if purpose else str(address)
+        self._nodes[node_id] = _Node(node_id, address.host, address.port)
+        return node_id
+
+    def is_connected(self, node_id: str) -> bool:
+        """Return whether there is a connection that sends requests at once."""
+        connection = self._conns.get(node_id)
+        return connection is not None and connection.connected and not connection.paused
+
+    def close_if_idle(self, node_id: str) -> None:
+        """Close a connection on which no request waits for a response."""
+        connection = self._conns.get(node_id)
+        if connection is not None and not connection.in_flight_requests:
+            connection.close()
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these for new connections, and when established ones reauthenticate (KIP-368)."""
         for config in (self.config, *(connection.config for connection in self._conns.values())):
             config.update(sasl_plain_username=username, sasl_plain_password=password)
-        self._backoff.clear()
+        self._known.retry_now()
 
     def maybe_raise_auth_failure(self, node_id: str) -> None:
         """Raise nothing.
@@ -110,7 +141,15 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # kafka-python 
         if connection is None or not connection.connected:
             self.update_backoff(node_id)
         else:
-            super().reset_backoff(node_id)
+            self._known.connected(self._nodes[node_id].address)
+
+    def update_backoff(self, node_id: str) -> float:
+        """Record that a connection failed; return the milliseconds until the next one."""
+        return self._known.not_connected(self._nodes[node_id].address, time.monotonic()) * 1000
+
+    def connection_delay(self, node_id: str) -> float:
+        """Return the seconds until a connection may be made."""
+        return self._known.delay(self._nodes[node_id].address, time.monotonic())
 
     def least_used_connections(self) -> list[Any]:
         """Return idle connections without those that await a response: a parked JoinGroup takes minutes."""
@@ -133,9 +172,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # kafka-python 
             raise kafka_errors.NodeNotReadyError(node_id)
         if node_id in self._conns:
             return self._conns[node_id]
-        node = self.cluster.broker_metadata(node_id)
-        if node is None:
-            raise kafka_errors.UnknownBrokerIdError(node_id)
+        node = self._nodes[node_id]
         settings = {"broker_version_data": self.broker_version_data, **self.config}
         connection = self._conns[node_id] = _Connection(self._net, node_id=node_id, **settings)
         if self._needs_ticket:
@@ -209,13 +246,17 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # kafka-python 
     async def _connect_socket(self, host: str, port: int, deadline: float) -> socket.socket:
         """Connect to the first of a name's addresses that accepts."""
         failure: Exception | None = None
-        for family, kind, protocol, _, address in await self._resolve(host, port, deadline):
+        found = await self._resolve(host, port, deadline)
+        for index, (family, kind, protocol, _, address) in enumerate(found):
+            # An address that drops packets leaves the others their share of the time.
+            now = time.monotonic()
+            share = now + (deadline - now) / (len(found) - index)
             sock = socket.socket(family, kind, protocol)
             try:
                 sock.setblocking(False)  # noqa: FBT003 - the socket module's own way
                 for option in self.config["socket_options"]:
                     sock.setsockopt(*option)
-                await KafkaNetSocket().sock_connect(self._net, sock, address, timeout_at=deadline)
+                await KafkaNetSocket().sock_connect(self._net, sock, address, timeout_at=share)
             except (OSError, kafka_errors.KafkaConnectionError, kafka_errors.KafkaTimeoutError) as error:
                 sock.close()
                 failure = error
@@ -225,6 +266,25 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc] # kafka-python 
             else:
                 return sock
         raise kafka_errors.KafkaConnectionError(f"{host}:{port} cannot be reached: {failure}") from failure
+
+    async def canonical_names(self, addresses: Iterable[Address]) -> list[Address]:
+        """Return the addresses with the canonical names of their hosts; a name without one stays as it is."""
+        found: list[Address] = []
+        for host, port in addresses:
+            name = host
+
+            def look_up(name: str = name) -> str:
+                rows = socket.getaddrinfo(
+                    name, None, self._family, socket.SOCK_STREAM, 0, socket.AI_CANONNAME
+                )
+                return next((row[3] for row in rows if row[3]), name)
+
+            if not _is_address(host):
+                deadline = time.monotonic() + self.config["socket_connection_setup_timeout_ms"] / 1000
+                with contextlib.suppress(OSError, kafka_errors.KafkaTimeoutError):
+                    name = await self._in_thread(f"look-up-{host}", look_up, deadline)
+            found.append(Address(name, port))
+        return found
 
     async def _resolve(self, host: str, port: int, deadline: float) -> list[Any]:
         """Resolve a name on a separate thread, without blocking the loop."""
@@ -294,6 +354,9 @@ class _RedactingProtocol(KafkaProtocol):  # type: ignore[misc] # as above
 
 class _Connection(KafkaConnection):  # type: ignore[misc] # as above
     """A connection that does not log passwords and tokens."""
+
+    has_answered = False
+    """True if the broker has answered a request that it answers to accepted clients alone."""
 
     def reauthenticate_with(self, fetch_ticket: Callable[[], Awaitable[None]]) -> None:
         """Call `fetch_ticket` before each reauthentication of this connection (KIP-368)."""
