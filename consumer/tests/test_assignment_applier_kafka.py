@@ -56,7 +56,7 @@ def test_an_open_transaction_has_no_end_yet(scene: "Scene") -> None:
     producer = Producer(
         {"bootstrap.servers": scene.kafka.bootstrap_servers, "transactional.id": topic, "log_level": 0}
     )
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE)
     producer.begin_transaction()
     producer.produce(topic, b"pending", partition=0)
     producer.flush(PATIENCE)
@@ -65,7 +65,7 @@ def test_an_open_transaction_has_no_end_yet(scene: "Scene") -> None:
     gain(scene, consumer, topic)
 
     assert [p.offset for p in Native.assignment(consumer)] == [3]
-    producer.commit_transaction(30)
+    producer.commit_transaction(PATIENCE)
     assert scene.take(consumer, 1) == [3]
 
 

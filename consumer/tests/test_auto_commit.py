@@ -8,6 +8,7 @@ import pytest
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.auto_commit import OVERDUE_SECONDS, AutoCommitClock, BusyCommits
+from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 
@@ -24,7 +25,7 @@ class Committer:
     def auto_commit(self, consumer: Any) -> None:
         self.made.append((consumer, threading.current_thread().name))
         self.done.set()
-        assert self.may_end.wait(10)
+        assert self.may_end.wait(PATIENCE)
 
 
 class Consumer:
@@ -57,7 +58,7 @@ def test_what_is_overdue_is_committed_by_a_thread_of_its_own(scene: Scene) -> No
     scene.busy.set_handle(scene.consumer)
     assert scene.busy.check(105.0 + OVERDUE_SECONDS) == 105.0 + 2 * OVERDUE_SECONDS
 
-    assert scene.committer.done.wait(10)
+    assert scene.committer.done.wait(PATIENCE)
     assert scene.committer.made == [(scene.consumer, "groupwright-commit")]
 
 
@@ -66,12 +67,12 @@ def test_one_thread_at_a_time_commits(scene: Scene) -> None:
     scene.busy.set_handle(scene.consumer)
     scene.committer.may_end.clear()
     scene.busy.check(106.0)
-    assert scene.committer.done.wait(10)
+    assert scene.committer.done.wait(PATIENCE)
     scene.busy.check(107.0)
     assert len(scene.committer.made) == 1
 
     scene.committer.may_end.set()
-    scene.busy.end(10)
+    scene.busy.end(PATIENCE)
     assert scene.busy.check(108.0) == 168.0  # and none is due any more
 
 
@@ -84,7 +85,7 @@ def test_nothing_is_committed_for_a_consumer_that_never_polled_closes_or_is_gone
     del scene.consumer
     gc.collect()
     scene.busy.check(106.0)
-    scene.busy.end(10)
+    scene.busy.end(PATIENCE)
 
     assert scene.committer.made == []
 
@@ -96,7 +97,7 @@ def test_the_end_may_come_between_a_threads_making_and_its_start(
 
     def end() -> None:
         try:
-            scene.busy.end(10)
+            scene.busy.end(PATIENCE)
         except RuntimeError as error:
             failed.append(error)
 
@@ -112,7 +113,7 @@ def test_the_end_may_come_between_a_threads_making_and_its_start(
     monkeypatch.setattr(threading, "Thread", Started)
     scene.busy.set_handle(scene.consumer)
     scene.busy.check(105.0 + OVERDUE_SECONDS)
-    ending.join(10)
+    ending.join(PATIENCE)
 
     assert failed == []
     assert len(scene.committer.made) == 1

@@ -62,16 +62,20 @@ def test_batches_hold_as_much_as_is_asked_for_or_as_is_there(scene: "Scene") -> 
     consumer.subscribe([topic])
 
     batches = [offsets(consumer.consume(10, PATIENCE)) for _ in range(2)]
-    batches.append(offsets(consumer.consume(10, 1)))
-    assert batches == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
+    assert batches == [list(range(10)), list(range(10, 20))]
+    rest: list[int | None] = []
+    deadline = time.monotonic() + PATIENCE
+    while len(rest) < 5 and time.monotonic() < deadline:
+        rest += offsets(consumer.consume(10, 1))
+    assert rest == list(range(20, 25))
     assert consumer.consume(10, 0) == []
 
 
 def test_a_batch_is_returned_before_a_rebalance_is_dealt_with(scene: "Scene") -> None:
     """Else the messages in hand would be committed with the revocation, before anyone has seen them."""
     topic = scene.topic(partitions=2, messages=5)
-    # A heartbeat reports the second's join a second later; by then all messages have been fetched.
-    first, second = scene.consumer(heartbeat_interval_ms=1000), scene.consumer()
+    # A heartbeat reports the second's join three seconds later; by then all messages have been fetched.
+    first, second = scene.consumer(heartbeat_interval_ms=3000), scene.consumer()
     calls: list[int] = []
     first.subscribe([topic], on_revoke=lambda *_: calls.append(len(seen)))
     seen = offsets(first.consume(1, PATIENCE))
@@ -262,6 +266,8 @@ def test_one_that_is_not_closed_leaves_at_the_interpreters_end(scene: "Scene") -
     config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group}
     program = (
         "from groupwright.consumer import Consumer\n"
+        "from groupwright.consumer._membership import classic_membership\n"
+        f"classic_membership._STOP_TIMEOUT = {PATIENCE}  # a busy machine may take long to let it leave\n"
         f"consumer = Consumer({config!r})\n"
         f"consumer.subscribe([{scene.topic()!r}])\n"
         "while not consumer.assignment():\n"
@@ -292,7 +298,7 @@ def test_a_close_during_a_parked_join_leaves_at_once(
 
     started = time.monotonic()
     visitor.close()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < PATIENCE / 4  # the JoinGroup would wait for 5 minutes
     assert [entry.message for entry in caplog.records if entry.levelno >= logging.WARNING] == []
     assert scene.members() == 1
     scene.poll_until(lambda: len(listener.rebalances) == 2, owner)

@@ -15,6 +15,7 @@ from confluent_kafka.serialization import StringDeserializer
 
 from groupwright.consumer import Consumer, ConsumerInterceptor, DeserializingConsumer
 from groupwright.consumer.errors import CommitError
+from harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -26,7 +27,6 @@ needs_aio = pytest.mark.skipif(
     find_spec("confluent_kafka.aio") is None, reason="confluent-kafka has no asyncio consumer"
 )
 
-TIMEOUT = 30.0
 WORDS: list[Any] = ["0", "1"]
 
 
@@ -59,18 +59,18 @@ def test_workers_commit_what_another_thread_polls(scene: "Scene", *, by_hand: bo
 
     with ThreadPoolExecutor(1) as pool:
         for message in scene.poll(consumer, 200):
-            pool.submit(work, message).result(TIMEOUT)
+            pool.submit(work, message).result(PATIENCE)
         # Nothing more will come, so this poll ends with the close.
         stop = threading.Event()
-        polling = threading.Thread(target=lambda: stop.wait(TIMEOUT), daemon=True)
+        polling = threading.Thread(target=lambda: stop.wait(PATIENCE), daemon=True)
         polling.start()
         if by_hand:
-            committed = pool.submit(consumer.commit, asynchronous=False).result(TIMEOUT)
+            committed = pool.submit(consumer.commit, asynchronous=False).result(PATIENCE)
         else:
             last = [TopicPartition(topic, number, 100) for number in (0, 1)]
-            committed = pool.submit(consumer.commit, offsets=last, asynchronous=False).result(TIMEOUT)
+            committed = pool.submit(consumer.commit, offsets=last, asynchronous=False).result(PATIENCE)
         stop.set()
-        polling.join(TIMEOUT)
+        polling.join(PATIENCE)
     assert committed is not None
     assert sorted(p.offset for p in committed) == [100, 100]
     assert scene.committed(topic, partitions=2) == [100, 100]
@@ -95,9 +95,9 @@ def test_a_commit_does_not_wait_for_the_poll(scene: "Scene") -> None:
     assert consumer.commit(asynchronous=False) == [TopicPartition(topic, 0, 3)]
     assert scene.committed(topic) == [3]
     assert ended == []
-    assert consumer.committed([TopicPartition(topic, 0)], timeout=TIMEOUT)[0].offset == 3
+    assert consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE)[0].offset == 3
     consumer.close()
-    thread.join(TIMEOUT)
+    thread.join(PATIENCE)
     assert ended == ["poll"]
 
 
@@ -120,7 +120,7 @@ def test_a_close_by_another_thread_gives_up_in_order_on_that_thread(scene: "Scen
     while consumer._guard.ident != thread.ident:
         threading.Event().wait(0.001)
     consumer.close()
-    thread.join(TIMEOUT)
+    thread.join(PATIENCE)
 
     assert set(calls) == {("poll", "poller"), ("revoke", "MainThread")}
     assert scene.committed(topic) == [3]
@@ -138,7 +138,7 @@ def test_a_revocation_may_wait_for_workers_that_commit(scene: "Scene") -> None:
             consumer.commit(asynchronous=False)
 
         def on_revoke(_consumer: Consumer, _partitions: list[TopicPartition]) -> None:
-            pool.submit(work).result(TIMEOUT)
+            pool.submit(work).result(PATIENCE)
 
         consumer.subscribe([topic], on_revoke=on_revoke)
         scene.take(consumer, 5)
@@ -228,7 +228,7 @@ def test_a_value_that_cannot_be_deserialized_is_told_with_its_message(scene: "Sc
         consumer.subscribe([topic])
         for offset in (0, 1):
             with pytest.raises(ValueDeserializationError) as caught:
-                consumer.poll(TIMEOUT)
+                consumer.poll(PATIENCE)
             assert caught.value.kafka_message is not None
             assert caught.value.kafka_message.offset() == offset
 
@@ -243,7 +243,7 @@ def test_a_membership_error_is_a_consume_error_there(scene: "Scene") -> None:
         while not member.due:
             threading.Event().wait(0.05)
         with pytest.raises(ConsumeError, match=r"max\.poll\.interval\.ms"):
-            consumer.poll(TIMEOUT)
+            consumer.poll(PATIENCE)
 
 
 # --- asyncio --------------------------------------------------------------------------------------------
@@ -268,9 +268,9 @@ def test_an_asyncio_consumer_polls_commits_and_calls_back(scene: "Scene") -> Non
         consumer = AIOConsumer(config(scene, **{"enable.auto.commit": False}))
         await consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
         offsets: list[int | None] = []
-        offsets += [message.offset() for message in await consumer.consume(1, TIMEOUT)]
-        offsets += [message.offset() for message in await consumer.consume(3, TIMEOUT)]
-        waiting = asyncio.create_task(consumer.poll(TIMEOUT))
+        offsets += [message.offset() for message in await consumer.consume(1, PATIENCE)]
+        offsets += [message.offset() for message in await consumer.consume(3, PATIENCE)]
+        waiting = asyncio.create_task(consumer.poll(PATIENCE))
         # Neither the commit nor the close waits for the poll's end.
         await consumer.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
         assert not waiting.done()
@@ -281,7 +281,7 @@ def test_an_asyncio_consumer_polls_commits_and_calls_back(scene: "Scene") -> Non
             await consumer.poll(0)
         return offsets
 
-    assert asyncio.run(asyncio.wait_for(run(), 60)) == [2, 3, 4, 5]
+    assert asyncio.run(asyncio.wait_for(run(), PATIENCE)) == [2, 3, 4, 5]
     assert calls == ["assigned 1", "revoked 1"]
     assert scene.committed(topic) == [6]
 
@@ -299,7 +299,7 @@ def test_a_poll_that_is_cancelled_loses_no_message(scene: "Scene") -> None:
         seen: list[int | None] = []
         delays = itertools.cycle(range(5))
         while len(seen) < 300:
-            take = consumer.consume(2, TIMEOUT) if len(seen) % 2 else consumer.poll(TIMEOUT)
+            take = consumer.consume(2, PATIENCE) if len(seen) % 2 else consumer.poll(PATIENCE)
             waiting = asyncio.ensure_future(take)
             for _ in range(next(delays)):
                 await asyncio.sleep(0.0001)
@@ -317,5 +317,5 @@ def test_a_poll_that_is_cancelled_loses_no_message(scene: "Scene") -> None:
         await consumer.close()
         return seen
 
-    assert asyncio.run(asyncio.wait_for(run(), 60)) == list(range(300))
+    assert asyncio.run(asyncio.wait_for(run(), PATIENCE)) == list(range(300))
     assert scene.committed(topic) == [300]

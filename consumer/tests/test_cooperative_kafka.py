@@ -250,7 +250,7 @@ def test_a_group_changes_to_cooperative_in_two_bounces(scene: "Scene") -> None:
     a = bounce(a, f"{COOPERATIVE},range", [b])
     b = bounce(b, f"{COOPERATIVE},range", [a])
     a = bounce(a, COOPERATIVE, [b])
-    assert notes[a].rebalances[-1].protocol == COOPERATIVE
+    scene.poll_until(lambda: [each.protocol for each in notes[a].rebalances[-1:]] == [COOPERATIVE], a, b)
     b = bounce(b, COOPERATIVE, [a])
     kept = set(notes[a].owned)
     b.close()

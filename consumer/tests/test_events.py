@@ -6,6 +6,7 @@ import time
 from groupwright.consumer._coordinator.inbox import Inbox
 from groupwright.consumer._protocol.events import Assign, Closed, MaxPollExceeded, Revoke
 from groupwright.consumer._protocol.model import MemberIdentity
+from harness.patience import PATIENCE
 
 
 def revoke(ticket: int) -> Revoke:
@@ -64,10 +65,10 @@ def test_an_event_can_be_taken_back_until_it_is_taken() -> None:
 
 def test_waiting_ends_with_an_event() -> None:
     inbox = Inbox()
-    waiting = threading.Thread(target=lambda: inbox.wait(30.0))
+    waiting = threading.Thread(target=lambda: inbox.wait(2 * PATIENCE), daemon=True)
     waiting.start()
     inbox.put(Closed())
-    waiting.join(10.0)
+    waiting.join(PATIENCE)
 
     assert not waiting.is_alive()
 
@@ -78,7 +79,7 @@ def test_waiting_ends_with_its_time() -> None:
     inbox.wait(0.01)
     inbox.wait(-1.0)
 
-    assert 0.01 <= time.monotonic() - started < 5.0
+    assert time.monotonic() - started >= 0.01
 
 
 def test_what_gains_can_be_told_before_it_is_taken() -> None:
@@ -99,14 +100,14 @@ def test_waiting_for_anything_but_a_gain_goes_on_while_a_gain_waits() -> None:
     woken = threading.Event()
 
     def wait() -> None:
-        inbox.wait(30.0, ignore_assignments=True)
+        inbox.wait(2 * PATIENCE, ignore_assignments=True)
         woken.set()
 
-    waiting = threading.Thread(target=wait)
+    waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     assert not woken.wait(0.05)
     assert inbox.withdraw(1)
     inbox.put(revoke(2))
-    waiting.join(10.0)
+    waiting.join(PATIENCE)
 
     assert woken.is_set()

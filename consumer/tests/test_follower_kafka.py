@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.patience import PATIENCE
+
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
 
@@ -78,7 +80,7 @@ def test_a_member_imports_numpy_when_it_leads_and_its_network_thread_compiles_no
             scene.poll_until(lambda: said.read_text() != "", leader, what="the follower's message")
             assert said.read_text() == "set() []\n"
             leader.close()
-            assert follower.wait(30) == 0
+            assert follower.wait(PATIENCE) == 0
         finally:
             follower.kill()
     assert said.read_text() == "set() []\n{'numpy'} []\n"

@@ -134,11 +134,11 @@ def test_the_handle_is_not_taken_from_under_another_thread(environment: Environm
     def use() -> None:
         with environment.polling.shared():
             inside.set()
-            leave.wait(60)
+            leave.wait(PATIENCE)
 
     user = threading.Thread(target=use)
     user.start()
-    inside.wait(60)
+    assert inside.wait(PATIENCE)
     try:
         environment.look()
         assert environment.made == 0

@@ -25,11 +25,11 @@ def topics(consumer: Consumer) -> set[str]:
 
 
 def grow(scene: "Scene", topic: str, partitions: int) -> None:
-    scene.kafka.admin().create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
+    scene.kafka.admin().create_partitions([NewPartitions(topic, partitions)])[topic].result(PATIENCE)
 
 
 def delete(scene: "Scene", topic: str) -> None:
-    scene.kafka.admin().delete_topics([topic])[topic].result(30)
+    scene.kafka.admin().delete_topics([topic])[topic].result(PATIENCE)
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
@@ -67,8 +67,9 @@ def test_the_leader_monitors_topics_for_the_whole_group(scene: "Scene") -> None:
     scene.own(other, 1, leader)
     grow(scene, theirs, 4)
 
-    scene.own(other, 4, leader)
-    assert len(leader.assignment()) == 1
+    scene.poll_until(
+        lambda: (len(leader.assignment()), len(other.assignment())) == (1, 4), leader, other, what="the rest"
+    )
 
 
 def test_a_topic_that_is_created_after_the_subscription_is_consumed(scene: "Scene") -> None:

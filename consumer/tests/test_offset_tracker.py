@@ -18,9 +18,9 @@ from groupwright.consumer._membership.offset_tracker import (
     to_partitions,
 )
 from groupwright.consumer._protocol.model import Offset, TopicPartitionKey
+from harness.patience import PATIENCE
 
 A, B = ("t", 0), ("t", 1)
-PATIENCE = 10.0
 
 
 def at(*offsets: int) -> list[TopicPartition]:

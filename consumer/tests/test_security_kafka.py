@@ -371,7 +371,7 @@ def test_no_secret_reaches_standard_error(kafka: LocalKafka) -> None:
         "from groupwright.consumer import Consumer\n"
         "consumer = Consumer(json.loads(sys.argv[1]))\n"
         "consumer.subscribe(['letters'])\n"
-        "print(repr(consumer.poll(20).error()), consumer._consumer_config, file=sys.stderr)\n"
+        "print(repr(consumer.poll().error()), consumer._consumer_config, file=sys.stderr)\n"
         "consumer.close()\n"
     )
     config = {

@@ -1,6 +1,5 @@
 """Static members (KIP-345, KIP-814) of a real group: restarts move nothing; a second instance takes over."""
 
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -8,6 +7,8 @@ from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.consumer import CommitError, Consumer
+from harness.patience import PATIENCE
+from harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -97,7 +98,7 @@ def test_a_leader_that_is_back_watches_the_topics(scene: "Scene", strategy: str)
     )
     back.subscribe([topic])
     scene.own(back, 2, second)
-    scene.kafka.admin().create_partitions([NewPartitions(topic, 8)])[topic].result(30)
+    scene.kafka.admin().create_partitions([NewPartitions(topic, 8)])[topic].result(PATIENCE)
 
     scene.own(back, 4, second)
 
@@ -150,9 +151,7 @@ def test_one_whose_place_was_taken_while_it_joined_is_told(scene: "Scene", strat
     first = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one")
     membership = scene.member_of(first)._membership
     first.subscribe([topic])
-    joined = threading.Event()
-    while scene.members() < 2:
-        joined.wait(0.01)
+    wait_until(lambda: scene.members() == 2, "the JoinGroup of the first")
     usurper = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one")
     usurper.subscribe([topic])
 

@@ -4,14 +4,15 @@ import threading
 import time
 
 from groupwright.consumer._protocol.wakeup import Wakeup
+from harness.patience import PATIENCE
 
 
 def test_a_wait_ends_with_a_ring() -> None:
     wakeup = Wakeup()
-    waiting = threading.Thread(target=lambda: wakeup.wait(30.0))
+    waiting = threading.Thread(target=lambda: wakeup.wait(2 * PATIENCE), daemon=True)
     waiting.start()
     wakeup.notify()
-    waiting.join(10.0)
+    waiting.join(PATIENCE)
 
     assert not waiting.is_alive()
 
@@ -20,7 +21,7 @@ def test_rings_before_a_wait_end_that_one_and_no_other() -> None:
     wakeup = Wakeup()
     wakeup.notify()
     wakeup.notify()
-    wakeup.wait(30.0)
+    wakeup.wait(PATIENCE)
     began = time.monotonic()
     wakeup.wait(0.05)
 
