@@ -57,7 +57,7 @@ def charts_tools() -> Path:
     """The folder of the programs that `make charts-tools` builds."""
     folder = programs.folder()
     if not folder.exists():
-        lacking("helm and helm-unittest are not built (make charts-tools; it needs Go)")
+        lacking("helm is not built (make charts-tools; it needs Go)")
     return folder
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,6 @@ from charts.tests.conftest import EXAMPLES, HelmProgram
 from charts.tools.rendering import CHART, Manifest, render
 
 from groupwright.pipeline.jobs import CONNECTOR
-from harness.patience import PATIENCE
 
 KUBERNETES = ("1.25", kubernetes_validate.latest_version())
 """The oldest that Chart.yaml allows, and the newest whose schemas there are."""
@@ -95,19 +93,6 @@ def test_helm_3_makes_the_same_objects(helm: HelmProgram, example: str, manifest
         return each["kind"], each["metadata"]["name"]
 
     assert sorted(helm.template(example), key=by_name) == sorted(manifests, key=by_name)
-
-
-@pytest.mark.integration
-def test_the_charts_own_tests_pass(charts_tools: Path) -> None:
-    tested = subprocess.run(
-        [charts_tools / "helm-unittest", "--strict", CHART],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert tested.returncode == 0, tested.stdout + tested.stderr
-    assert re.search(r"^Tests: +\d\d+ passed", tested.stdout, re.MULTILINE), tested.stdout
 
 
 @pytest.mark.slow

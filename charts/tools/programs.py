@@ -1,8 +1,7 @@
-"""Builds the chart's checkers from pinned Go modules: helm, helm-unittest, the Prometheus operator's CRDs.
+"""Builds helm from pinned Go modules, and puts the Prometheus operator's definitions of its kinds beside it.
 
-Run by ``make charts-tools``; ``--folder`` prints the folder of the programs, and builds nothing. They are
-cached outside the checkout, in a folder named after a hash of `go.mod` and `go.sum`, and rebuilt if these
-change.
+Run by ``make charts-tools``; ``--folder`` prints their folder, and builds nothing. They are cached outside
+the checkout, in a folder named after a hash of `go.mod` and `go.sum`, and rebuilt if these change.
 """
 
 import hashlib
@@ -108,7 +107,7 @@ def _main() -> int:
     if "--folder" in sys.argv[1:]:
         sys.stdout.write(f"{target}\n")
         return 0
-    return build_once(target, build, "helm and helm-unittest: a minute and a half on two cores")
+    return build_once(target, build, "helm: a minute and a half on two cores")
 
 
 if __name__ == "__main__":
