@@ -25,16 +25,17 @@ from confluent_kafka import (
 )
 
 from groupwright.assignors import GroupwrightError
-from groupwright.consumer import CommitError, Consumer, ConsumerError
-from groupwright.consumer._coordinator.inbox import Reported
+from groupwright.consumer import CommitError, Consumer, ConsumerError, WakeupError
+from groupwright.consumer._coordinator.inbox import LoadChecked, Reported
 from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._membership.committer import CommitEnded
 from groupwright.consumer._membership.group_membership import Native
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.commit_queue import CommitResult
-from groupwright.consumer._protocol.events import MaxPollExceeded, Revoke, TopicUnavailable
+from groupwright.consumer._protocol.events import Assign, MaxPollExceeded, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.model import MemberIdentity
+from groupwright.core import LoadCheckOutcome, RebalanceListener
 from harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
@@ -48,6 +49,16 @@ NOWHERE: dict[str, Any] = {
 }
 
 T0 = TopicPartition("t", 0, 5)
+
+
+class _LoadChecks(RebalanceListener):
+    """Records that a load check was reported."""
+
+    def __init__(self, called: list[str]) -> None:
+        self._called = called
+
+    def load_checked(self, *_: object) -> None:
+        self._called.append("load_checked")
 
 
 def member_of(consumer: Consumer) -> ClassicMembership:
@@ -311,6 +322,78 @@ def test_an_error_that_was_returned_is_not_returned_again_if_a_signal_handler_ra
                 break
 
     assert place > 20
+
+
+def _consume(consumer: Consumer, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> float:
+    """Consume for a second in virtual time, with one message; return how long it took.
+
+    `meanwhile` is called after a quarter of a second.
+    """
+    now = [0.0]
+    arrived: list[Message] = []
+
+    def native(_: int, seconds: float) -> list[Message]:
+        now[0] += seconds
+        if not arrived:
+            arrived.append(new_message(topic="t", partition=0, offset=5))
+            return arrived
+        if now[0] - seconds < 0.25 <= now[0]:
+            meanwhile()
+        return []
+
+    consumer.poll(0)
+    with monkeypatch.context() as patch:
+        patch.setattr("groupwright.consumer.consumer.monotonic", lambda: now[0])
+        patch.setattr(consumer, "_native_consume", native, raising=False)
+        assert [message.offset() for message in consumer.consume(500, 1.0)] == [5]
+    return now[0]
+
+
+@pytest.mark.parametrize("due", ["commit", "load check", "assignment without offsets"])
+def test_a_batch_is_not_cut_short(monkeypatch: pytest.MonkeyPatch, due: str) -> None:
+    """A commit after each batch cut the next one short: 25 times as many calls, of 3 messages each."""
+    called: list[str] = []
+    with Consumer({**NOWHERE, "on_commit": lambda *_: called.append("on_commit")}) as consumer:
+        member = member_of(consumer)
+        consumer.add_listener(_LoadChecks(called))
+        monkeypatch.setattr(member._applier, "is_prepared", lambda _: False)
+
+        def meanwhile() -> None:
+            if due == "commit":
+                result = CommitResult({("t", 0): 0})
+                member._committer.ended.append(CommitEnded([T0], {}, result, None))
+                consumer._guard.wake()
+            elif due == "load check":
+                member._inbox.put(LoadChecked(1, LoadCheckOutcome.UNCHANGED))
+            else:
+                member._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, MemberIdentity(), None))
+
+        assert _consume(consumer, monkeypatch, meanwhile) == pytest.approx(1.0)
+
+    assert called == {"commit": ["on_commit"], "load check": ["load_checked"]}.get(due, [])
+
+
+@pytest.mark.parametrize("due", ["revocation", "error", "exception", "wakeup"])
+def test_a_batch_is_returned_before_what_may_revoke_its_partitions_or_raise(
+    monkeypatch: pytest.MonkeyPatch, due: str
+) -> None:
+    with Consumer(NOWHERE) as consumer:
+        member = member_of(consumer)
+
+        def meanwhile() -> None:
+            if due == "revocation":
+                member._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
+            elif due == "error":
+                member._inbox.put(TopicUnavailable("u", 3))
+            elif due == "exception":
+                member._failures.record(ValueError("mine"))
+            else:
+                consumer.wakeup()
+
+        assert _consume(consumer, monkeypatch, meanwhile) < 0.3
+        if due in {"exception", "wakeup"}:
+            with pytest.raises((ValueError, WakeupError)):
+                consumer.consume(1, 0)
 
 
 def test_a_revocation_that_comes_after_the_membership_was_lost_is_told_as_lost() -> None:

@@ -143,6 +143,20 @@ def test_messages_of_revoked_partitions_are_not_returned() -> None:
     assert offsets(taken(buffer)) == [(1, 7)]
 
 
+def test_messages_that_consume_gathers_leave_it_if_a_callback_seeks_or_pauses() -> None:
+    queue, buffer = Queue(message(0), message(7, partition=1), message(3, partition=2)), PrefetchBuffer()
+    buffer.gathered = gathered = queue.consume(3, 0)
+
+    buffer.drop([("t", 0)])
+    buffer.pause([("t", 1)])
+    buffer.apply_pauses()
+    assert offsets(gathered) == [(2, 3)]
+
+    buffer.resume([("t", 1)])
+    buffer.apply_pauses()
+    assert offsets(taken(buffer)) == [(1, 7)]
+
+
 def test_messages_of_paused_partitions_wait_and_keep_their_order() -> None:
     queue = Queue(message(0), message(1), message(2), message(7, partition=1), message(3))
     buffer = PrefetchBuffer()

@@ -1,6 +1,7 @@
 """AIOConsumer: polls, commits, coroutines as callbacks, cancellation, several tasks, close."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from parity.aio_client import AIOClient
-from parity.lab import Lab, partitions
+from parity.lab import PATIENCE, Lab, partitions
 from parity.scenarios import scenario
+from parity.scenarios.polling import steady_messages
 
 
 def _runs(program: Callable[[Lab], Awaitable[None]]) -> Callable[[Lab], None]:
@@ -59,6 +61,25 @@ async def aio_consumes_batches(lab: Lab) -> None:
     await consumer.subscribe([topic], **_callbacks())
     await consumer.read(50, batch=20)
     await consumer.close()
+
+
+@scenario(seconds=20)
+@_runs
+async def aio_batches_are_not_cut_short_by_commits(lab: Lab) -> None:
+    """Consume returns fewer messages than it was asked for after its timeout only."""
+    topic = lab.topic()
+    consumer = lab.aio_consumer(enable_auto_commit=False, on_commit=_nothing)
+    with steady_messages(lab, topic):
+        await consumer.raw.subscribe([topic])
+        await consumer.raw.consume(1, PATIENCE)
+        early = 0
+        for _ in range(5):
+            await consumer.raw.commit(offsets=partitions(topic, 1))
+            began = time.monotonic()
+            await consumer.raw.consume(100_000, 0.3)
+            early += time.monotonic() - began < 0.29
+    lab.note(f"{early} of 5 calls return early")
+    await consumer.raw.close()
 
 
 @scenario(seconds=20)

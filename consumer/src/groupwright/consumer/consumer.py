@@ -383,8 +383,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return up to `num_messages` messages, fewer after `timeout` seconds (-1: wait forever).
 
-        If a rebalance is due, it returns early with the messages that it has, and the next call applies the
-        rebalance. An error is returned alone, as a list of one message.
+        It returns early with the messages that it has if a rebalance is due, which the next call applies, if
+        the group has an error, which the next call returns alone, as a list of one message, or if a callback
+        has raised an exception, which the next call raises.
 
         Raises:
             GroupError: This member leads the group, and its assignor failed.
@@ -450,7 +451,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         while True:
             with self._guard.timed():
                 if messages:
-                    self._guard.yield_to_waiters()
+                    self._serve_within_batch()
                 else:
                     error_message = self._serve()
                     if error_message is not None:
@@ -479,7 +480,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """Return whether to return these first: what is due may revoke their partitions, or raise."""
         guard = self._guard
         asked = guard.closing or guard.woken or guard.must_yield
-        return bool(messages) and (asked or self._member.due)
+        return bool(messages) and (asked or self._member.ends_batch)
 
     def _check_not_in_callback(self) -> None:
         if self._member.in_callback:
@@ -508,6 +509,17 @@ class Consumer(Observable, confluent_kafka.Consumer):
         if message is None and not self._interceptors:
             self._guard.open_fast_path(self._member.fast_path_until, self._is_due)
         return message
+
+    def _serve_within_batch(self) -> None:
+        """Do what is due while `consume` has messages to return, except for what ends a batch."""
+        self._guard.yield_to_waiters()
+        if monotonic() >= self._guard.fast_path_until:
+            self._guard.wake()
+            self._member.serve_within_batch(self)
+            if self._prefetch.pauses_changed:
+                self._prefetch.apply_pauses()
+            if not self._interceptors:
+                self._guard.open_fast_path(self._member.fast_path_until, self._is_due)
 
     def _is_due(self) -> bool:
         return self._member.due or self._prefetch.pauses_changed

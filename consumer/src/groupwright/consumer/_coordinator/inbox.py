@@ -88,11 +88,16 @@ class Inbox:
             return self._taken
 
     @property
+    def first(self) -> InboxEvent | None:
+        """The oldest event, or None; it is not taken, and may still be withdrawn."""
+        with self._lock:
+            return self.events[0] if self.events else None
+
+    @property
     def next_assignment(self) -> Assign | None:
         """The oldest event if it is an assignment, else None."""
-        with self._lock:
-            event = self.events[0] if self.events else None
-            return event if isinstance(event, Assign) else None
+        event = self.first
+        return event if isinstance(event, Assign) else None
 
     def done(self, event: InboxEvent) -> None:
         """Remove an event that was taken and applied; no effect if it was removed before."""

@@ -177,7 +177,11 @@ class AssignmentApplier:
             self._prepared = event.ticket  # last: after a signal handler's exception, it begins again
         if self._new_topics:
             self._request_leaders(handle)
-        return not self._lookup.pending
+        return self.is_prepared(event)
+
+    def is_prepared(self, event: Assign) -> bool:
+        """Return whether `prepare` has found the offsets, or given up."""
+        return event.ticket == self._prepared and not self._lookup.pending
 
     def _logical_offsets(
         self, gained: list[TopicPartitionKey], committed: Offsets

@@ -166,6 +166,7 @@ class ClassicMembership:
         self.seek, self.sought = self._manual.seek, self._offsets.sought
         self.commit, self.await_commits = self._committer.commit, self._committer.wait
         self.serve, self.hold = self._events.serve, self._events.hold
+        self.serve_within_batch = self._events.serve_within_batch
         self.take_error = self._failures.take
 
     # --- Running ------------------------------------------------------------------------------------
@@ -236,6 +237,11 @@ class ClassicMembership:
     def due(self) -> bool:
         """True if an event or an exception waits to be served."""
         return self._events.due
+
+    @property
+    def ends_batch(self) -> bool:
+        """True if `serve` would revoke or assign partitions, return an error, or raise."""
+        return self._events.ends_batch
 
     @property
     def fast_path_until(self) -> float:

@@ -96,6 +96,14 @@ class EventServer:
         return bool(self._inbox) or bool(self._committer.ended) or self._failures.error is not None
 
     @property
+    def ends_batch(self) -> bool:
+        """True if `serve` would revoke or assign partitions, return an error, or raise."""
+        event = self._inbox.first
+        if isinstance(event, Assign):
+            return self._applier.is_prepared(event)
+        return self._failures.error is not None or not isinstance(event, LoadChecked | None)
+
+    @property
     def fast_path_until(self) -> float:
         """Time until which nothing is due, in monotonic seconds, unless an event or an exception comes."""
         if self.holds_until_revoked:
@@ -121,12 +129,28 @@ class EventServer:
         error = self._failures.take()
         if error is not None:
             raise error
+        self._serve_clocks(handle)
+        return None
+
+    def serve_within_batch(self, handle: Handle) -> None:
+        """Do what is due while `consume` has messages to return, except for what `ends_batch`."""
+        self._committer.thread = get_ident()
+        if self._committer.ended:
+            self._committer.report_results()
+        while isinstance(event := self._inbox.first, LoadChecked):
+            self._inbox.take()
+            self._serve_event(handle, event)
+        if isinstance(event, Assign):
+            self._applier.prepare(handle, event)
+        self._serve_clocks(handle)
+
+    def _serve_clocks(self, handle: Handle) -> None:
+        """Make an automatic commit, or check the handle, if it is time."""
         now = time.monotonic()
         if now >= self._committer.clock.next_due:
             self._committer.auto_commit(handle)
         if now >= self._recovery.next_check:
             self._recovery.check(handle, self._native_config)
-        return None
 
     def hold(self, seconds: float) -> bool:
         """Wait up to `seconds` instead of polling if no message may be returned now.

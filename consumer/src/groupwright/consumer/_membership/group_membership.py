@@ -77,6 +77,13 @@ class GroupMembership(Protocol):
         """True if `serve` has anything to do; read before prefetched messages are returned."""
 
     @property
+    def ends_batch(self) -> bool:
+        """True if `serve` would revoke or assign partitions, return an error, or raise.
+
+        `consume` first returns the messages that it has.
+        """
+
+    @property
     def fast_path_until(self) -> float:
         """Monotonic time in seconds until which `serve` has nothing to do, unless `due`."""
 
@@ -91,6 +98,9 @@ class GroupMembership(Protocol):
 
         Return an error that poll returns instead.
         """
+
+    def serve_within_batch(self, handle: Handle) -> None:
+        """Do what is due while `consume` has messages to return, except for what `ends_batch`."""
 
     def hold(self, seconds: float) -> bool:
         """Wait up to `seconds` instead of polling if no message may be returned now.

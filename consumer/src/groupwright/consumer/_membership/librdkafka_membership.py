@@ -94,13 +94,22 @@ class LibrdkafkaMembership:
         return self._failures.error is not None
 
     @property
+    def ends_batch(self) -> bool:
+        """True if the exception of a callback waits to be raised."""
+        return self.due
+
+    @property
     def fast_path_until(self) -> float:
         """Monotonic time in seconds at which a rebalance settles; librdkafka's poll does everything else."""
         return self._rebalances.settles_at
 
-    def serve(self, _handle: Handle) -> Message | None:
-        """Notify listeners of settled rebalances; raise the exception of a callback."""
+    def serve_within_batch(self, _handle: Handle) -> None:
+        """Notify listeners of settled rebalances."""
         self._notify(self._rebalances.settle(time.monotonic()))
+
+    def serve(self, handle: Handle) -> Message | None:
+        """Notify listeners of settled rebalances; raise the exception of a callback."""
+        self.serve_within_batch(handle)
         error = self.take_error()
         if error is not None:
             raise error

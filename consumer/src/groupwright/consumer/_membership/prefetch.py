@@ -267,12 +267,16 @@ class PrefetchBuffer:
         return first
 
     def drop(self, keys: Iterable[TopicPartitionKey]) -> None:
-        """Drop the messages of partitions that were revoked or sought. For the polling thread."""
+        """Drop the messages of partitions that were revoked or sought. For the polling thread.
+
+        Those that a `consume` has gathered are dropped too: it has called a callback that seeks.
+        """
         gone = set(keys)
         self._forget_returned()
         with self._lock:
             if self.unreturned:
                 self.put_back(self.unreturned)
+            self.gathered[:] = [message for message in self.gathered if _key(message) not in gone]
             for message in self.waiting.copy():
                 if _key(message) in gone:
                     self._remove(message)
@@ -300,6 +304,9 @@ class PrefetchBuffer:
             # An exception may have had messages put back before their offsets were recorded. Once the
             # application has them, `seek_targets` would return their offsets: they would be fetched again.
             self._record_buffered()
+            if self.gathered:
+                self._held[:0] = [message for message in self.gathered if _key(message) in self.paused]
+                self.gathered[:] = [message for message in self.gathered if _key(message) not in self.paused]
             for message in self.waiting.copy():
                 if _key(message) in self.paused and self._remove(message):
                     self._held.append(message)
