@@ -2,8 +2,11 @@
 
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 
+import numpy as np
 import pytest
 
 from groupwright.assignors import (
@@ -13,13 +16,14 @@ from groupwright.assignors import (
     Group,
     InvalidInputError,
     JoinedMember,
-    MalformedBytesError,
+    LoadAwareAssignor,
     Member,
     PartitionsByTopic,
     Plan,
     RangeAssignor,
     Subscription,
     assign,
+    builtin_assignors,
     check_assignment,
     decode_assignment,
     decode_members,
@@ -28,6 +32,7 @@ from groupwright.assignors import (
     subscribed_topics,
     unassigned,
 )
+from groupwright.assignors._wire.user_data import Owned, encode_owned
 from groupwright.testing.assignors import random_groups
 
 
@@ -102,21 +107,142 @@ def test_an_assignment_that_leaves_members_out_is_completed() -> None:
 
 def test_the_topics_to_know_are_those_that_anybody_subscribes_to() -> None:
     joined = [joining("c-1", "a", "b"), joining("c-2", "b", "c"), joining("c-3")]
-    assert subscribed_topics(decode_members(joined)) == {"a", "b", "c"}
+    assert subscribed_topics(decode_members(joined).members) == {"a", "b", "c"}
     assert subscribed_topics([]) == frozenset()
 
 
-@pytest.mark.parametrize(
-    "use", [decode_members, lambda joined: perform_assignment(RangeAssignor(), joined, {})]
-)
-def test_a_subscription_that_cannot_be_read_is_blamed_on_its_member(
-    use: Callable[[list[JoinedMember]], object],
+UNDECODABLE = {
+    "no bytes": (b"", "at byte 0, expected 2 bytes of version, found 0 bytes left"),
+    "a negative version": (b"\xff\xff" + bytes(8), "at byte 0, expected a version of 0 or more, found -1"),
+    "no count of topics": (b"\0\1\0", "at byte 2, expected 4 bytes of topics, found 1 bytes left"),
+    "a topic that is not UTF-8": (
+        b"\0\0\0\0\0\1\0\2\xff\xfe" + b"\xff" * 4,
+        "at byte 8, expected UTF-8 in topics",
+    ),
+    "no generation": (
+        bytes.fromhex("0002 00000000 ffffffff 00000000"),
+        "at byte 14, expected 4 bytes of generation",
+    ),
+    "2**31 - 1 owned topics": (
+        bytes.fromhex("0001 00000000 ffffffff 7fffffff"),
+        "at byte 10, expected a count in owned partitions, found 2147483647 with 0 bytes left",
+    ),
+}
+
+
+@pytest.mark.parametrize("assignor", [*builtin_assignors(), LoadAwareAssignor()], ids=lambda each: each.name)
+def test_members_that_cannot_be_decoded_are_assigned_nothing_and_stop_nobody(assignor: Assignor) -> None:
+    good = [joining("c-1", "t", owned={"t": [0]}), joining("c-2", "t", owned={"t": [1, 2, 3]})]
+    bad = [JoinedMember(name, None, data) for name, (data, _) in UNDECODABLE.items()]
+    joined = [member for pair in zip_longest(bad, good) for member in pair if member is not None]
+    answers = perform_assignment(assignor, joined, {"t": 4})
+
+    assert answers.keys() == {member.id for member in joined}
+    assert {answers[member.id] for member in bad} == {bytes.fromhex("000300000000ffffffff")}, "not left out"
+    assert {id_: answers[id_] for id_ in ("c-1", "c-2")} == perform_assignment(assignor, good, {"t": 4})
+
+
+def test_a_member_that_cannot_be_decoded_has_a_reason() -> None:
+    bad = [JoinedMember(name, "instance", data) for name, (data, _) in UNDECODABLE.items()]
+    members, undecodable = decode_members([bad[0], joining("c-1", "t"), *bad[1:]])
+
+    assert members == [Member("c-1", ["t"])]
+    assert undecodable.keys() == UNDECODABLE.keys()
+    for name, reason in undecodable.items():
+        assert reason.startswith(f"malformed subscription: {UNDECODABLE[name][1]}"), name
+
+
+def test_a_long_name_that_is_not_utf_8_is_abbreviated_in_the_reason() -> None:
+    data = b"\0\0\0\0\0\1\x7f\xff" + b"\xff" * (2**15 - 1) + b"\xff" * 4
+    assert len(decode_members([JoinedMember("c-1", None, data)]).undecodable["c-1"]) < 200
+
+
+def test_a_newer_version_is_decoded_as_far_as_it_is_known() -> None:
+    said = Subscription(("t",), b"data", PartitionsByTopic({"t": [1]}), 4, "rack-1")
+    newer = [
+        JoinedMember(
+            f"c-{version}", None, version.to_bytes(2, "big") + encode_subscription(said)[2:] + b"new"
+        )
+        for version in (3, 4, 99, 2**15 - 1)
+    ]
+    expected = [
+        Member(each.id, ("t",), owned={"t": [1]}, generation=4, rack="rack-1", user_data=b"data")
+        for each in newer
+    ]
+    assert decode_members(newer) == (expected, {})
+
+
+@pytest.mark.parametrize("groups", [20, pytest.param(250, marks=pytest.mark.slow)])
+def test_hostile_members_stop_no_group(
+    seeded: Callable[[int], random.Random], damage: Callable[[random.Random, bytes], bytes], groups: int
 ) -> None:
-    with pytest.raises(
-        MalformedBytesError, match="malformed subscription of member 'c-2': at byte 2,"
-    ) as caught:
-        use([joining("c-1", "t"), JoinedMember("c-2", None, b"\x00\x01\x00")])
-    assert caught.value.offset == 2
+    """Forty at a time beside three good ones. Those that can be decoded may claim and send anything.
+
+    Every member has an answer, those that cannot be decoded an empty one, and no partition has two owners.
+    """
+    rng = seeded(23)
+    data = (b"\0\3\0\0\0\7", encode_owned(Owned(PartitionsByTopic({"t": range(6)}), 5)), None)
+    whole = [_hostile_subscription(rng, rng.choice(data)) for _ in range(100)]
+    assignors = [*builtin_assignors(), LoadAwareAssignor()]
+    undecodable = 0
+    for number in range(groups):
+        good = [joining(f"good-{index}", "t", owned={"t": [index]}) for index in range(3)]
+        hostile = [JoinedMember(f"m-{index}", None, damage(rng, rng.choice(whole))) for index in range(40)]
+        assignor = assignors[number % len(assignors)]
+        decoded = decode_members([*good, *hostile], assignor)
+        undecodable += len(decoded.undecodable)
+        answers = perform_assignment(assignor, [*hostile, *good], {"t": 6})
+        assert answers.keys() == {member.id for member in [*good, *hostile]}
+        for id_ in decoded.undecodable:
+            assert decode_assignment(answers[id_]).partitions == {}
+        owners = Counter(
+            partition
+            for answer in answers.values()
+            for partition in decode_assignment(answer).partitions.get("t", np.empty(0)).tolist()
+        )
+        assert set(owners) <= set(range(6))
+        assert max(owners.values(), default=1) == 1
+    assert undecodable > 20 * groups
+
+
+def _hostile_subscription(rng: random.Random, user_data: bytes | None) -> bytes:
+    """Return a subscription with odd claims, of any version from -1 to 99."""
+    topics = rng.choices(("t", "u", "", ".", "\N{SNOWMAN}" * 90, "t"), k=rng.randint(0, 4))
+    claims = {topic: [rng.choice((-1, 0, 1, 5, 6, 2**31 - 1)) for _ in range(3)] for topic in topics}
+    said = Subscription(
+        tuple(topics), user_data, PartitionsByTopic(claims), rng.choice((-2, -1, 5, 2**31 - 1)), "r"
+    )
+    version = rng.choice((-1, 0, 1, 2, 3, 4, 99))
+    return version.to_bytes(2, "big", signed=True) + encode_subscription(said, min(max(version, 0), 3))[2:]
+
+
+class Weighted(Assignor):
+    """Reads a number from user data."""
+
+    name = "weighted"
+
+    def assign(self, group: Group) -> Plan:
+        self.weights_seen = {member.id: int(member.user_data or b"1") for member in group.members}
+        return {max(self.weights_seen, key=lambda id_: self.weights_seen[id_]): {"t": [0]}}
+
+    def check_user_data(self, user_data: bytes) -> None:
+        int(user_data)
+
+
+def test_a_member_whose_user_data_an_assignor_rejects_takes_part_without_it() -> None:
+    assignor = Weighted()
+    joined = [
+        JoinedMember(f"c-{number}", None, encode_subscription(Subscription(("t",), data)))
+        for number, data in enumerate([b"5", b"many", None])
+    ]
+    answers = perform_assignment(assignor, joined, {"t": 1})
+
+    assert assignor.weights_seen == {"c-0": 5, "c-1": 1, "c-2": 1}
+    assert decode_assignment(answers["c-0"]).partitions == {"t": [0]}
+    assert decode_members(joined, assignor).undecodable == {
+        "c-1": "malformed user data of the assignor 'weighted': ValueError: "
+        "invalid literal for int() with base 10: b'many'"
+    }
 
 
 @pytest.mark.parametrize(

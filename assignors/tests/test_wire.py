@@ -3,7 +3,7 @@
 import pickle
 import random
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 import pytest
@@ -228,6 +228,11 @@ def outcome(decode: Callable[[bytes], Read], data: bytes) -> Read | MalformedByt
     return error
 
 
+def comparable(decoded: Iterable[Subscription | MalformedBytesError]) -> list[object]:
+    """Return errors as their arguments, since errors are equal only to themselves."""
+    return [each.args if isinstance(each, MalformedBytesError) else each for each in decoded]
+
+
 LARGER = Subscription(
     topics=tuple(f"topic-{number}" for number in range(9)),
     owned=PartitionsByTopic({f"topic-{number}": range(number) for number in range(9)} | {"é" * 140: [3]}),
@@ -248,18 +253,10 @@ def test_100_000_damaged_inputs_are_malformed_or_read_and_never_anything_else(
     for _ in range(200):
         group = [damage(rng, rng.choice(INPUTS)) for _ in range(480)]
         outcomes = [outcome(decode_subscription, data) for data in group]
-        good = [number for number, one in enumerate(outcomes) if isinstance(one, Subscription)]
-        bad = [number for number, one in enumerate(outcomes) if isinstance(one, MalformedBytesError)]
-        together = decode_subscriptions((f"{number}", group[number]) for number in good)
-        assert together == [outcomes[number] for number in good]
-        number = rng.choice(bad)
-        with pytest.raises(MalformedBytesError) as caught:
-            decode_subscriptions((f"{number}", group[number]) for number in sorted([*good, number]))
-        alone = outcomes[number]
-        assert isinstance(alone, MalformedBytesError)
-        assert caught.value.args == (f"subscription of member '{number}'", *alone.args[1:])
-        read += len(good)
-        refused += len(bad)
+        assert comparable(decode_subscriptions(group)) == comparable(outcomes)
+        bad = sum(isinstance(one, MalformedBytesError) for one in outcomes)
+        read += len(group) - bad
+        refused += bad
         for _ in range(20):
             outcome(decode_assignment, damage(rng, b"\x00\x03" + OWNED + USER_DATA))
     assert read > 5_000
@@ -277,7 +274,7 @@ def test_a_length_that_lies_is_not_allocated(
             data = damage(rng, rng.choice(INPUTS))
             outcome(decode_subscription, data)
             outcome(decode_assignment, data)
-            outcome(lambda data: decode_subscriptions([("a", data)])[0], data)
+            decode_subscriptions([data])
         _, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -289,12 +286,7 @@ def test_a_length_that_lies_is_not_allocated(
 def test_random_bytes_are_malformed_or_read(data: bytes) -> None:
     outcome(decode_assignment, data)
     alone = outcome(decode_subscription, data)
-    together = outcome(lambda data: decode_subscriptions([("a", data)])[0], data)
-    if isinstance(alone, MalformedBytesError):
-        assert isinstance(together, MalformedBytesError)
-        assert together.args[1:] == alone.args[1:]
-    else:
-        assert together == alone
+    assert comparable(decode_subscriptions([data])) == comparable([alone])
 
 
 TOPIC_PARTITIONS = st.dictionaries(
@@ -347,9 +339,10 @@ def test_writing_all_assignments_at_once_makes_no_difference(seeded: Callable[[i
 
 def test_decoding_a_group_shares_what_its_members_have_in_common() -> None:
     first, second = decode_subscriptions(
-        (user_data.decode(), encode_subscription(Subscription(("a", "b"), user_data)))
-        for user_data in (b"1", b"2")
+        encode_subscription(Subscription(("a", "b"), user_data)) for user_data in (b"1", b"2")
     )
+    assert isinstance(first, Subscription)
+    assert isinstance(second, Subscription)
     assert first.topics is second.topics
     assert (first.user_data, second.user_data) == (b"1", b"2")
 
@@ -361,5 +354,5 @@ def test_decoding_a_group_does_not_confuse_what_its_members_have_in_part_in_comm
         for start in range(40)
         for end in range(start, min(start + 4, 40))
     ]
-    metadata = [(f"{topics}", encode_subscription(Subscription(topics))) for topics in lists]
-    assert [subscription.topics for subscription in decode_subscriptions(metadata)] == lists
+    metadata = [encode_subscription(Subscription(topics)) for topics in lists]
+    assert decode_subscriptions(metadata) == [Subscription(topics) for topics in lists]

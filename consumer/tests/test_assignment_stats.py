@@ -114,15 +114,16 @@ def test_the_leader_says_who_came_and_went(
 
 def test_a_rebalance_of_two_rounds_adds_its_moves_up_and_keeps_the_trigger_that_it_knew() -> None:
     timeline = Timeline(GROUP_REBALANCING, 0.0)
-    timeline.replace_reason("a member joined")
+    timeline.assignment_computed("a member joined", {"c": "malformed subscription"})
     first = GroupLoad({"a": 4, "b": 0}, "a", peak=2, bound=1.5, moved_load=3)
     second = GroupLoad({"a": 4, "b": 4}, "a", peak=1, bound=1, moved_load=1)
     timeline.assignment_evaluated(Leadership(members=2, moved=3, min_moves=2, imbalance=4, load=first))
-    timeline.replace_reason("a member left")
+    timeline.assignment_computed("a member left", {})
     timeline.assignment_evaluated(Leadership(members=2, moved=0, min_moves=0, imbalance=1, load=second))
 
     both = GroupLoad({"a": 4, "b": 4}, "a", peak=1, bound=1, moved_load=4)
     assert timeline.leadership == Leadership(members=2, moved=3, min_moves=2, imbalance=1, load=both)
     assert both.moved_share == 0.5
+    assert timeline.undecodable == {"c": "malformed subscription"}, "which has left in the second round"
     assert timeline.reason == "a member joined"
     assert timeline.trigger is Trigger.GROUP

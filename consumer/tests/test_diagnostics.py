@@ -61,7 +61,7 @@ class _OtherType:
     group_id = "jobs"
 
     async def describe_group(self) -> GroupDescription:
-        return GroupDescription("Dead", "", ())
+        return GroupDescription("Dead", "", {}, {})
 
 
 def test_a_name_that_belongs_to_another_type_of_group_is_said_to_be_taken() -> None:

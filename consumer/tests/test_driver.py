@@ -21,6 +21,7 @@ from groupwright.assignors import (
     Subscription,
     Topic,
     WeightFunction,
+    decode_assignment,
     encode_subscription,
 )
 from groupwright.consumer._config.log import KAFKA_PYTHON_LOGGERS, GroupLog
@@ -38,6 +39,7 @@ from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.known_brokers import Address
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import (
+    GroupDescription,
     JoinGroupPayload,
     JoinGroupResponse,
     MemberIdentity,
@@ -411,6 +413,61 @@ def test_a_leader_plans_what_it_may_see_and_warns_of_the_rest(
 
     assert len(logged) == 1
     assert "DESCRIBE" in logged[0]
+
+
+@pytest.mark.parametrize(
+    ("described", "address"),
+    [
+        (
+            GroupDescription("Stable", "range", {"m-2": "billing"}, {"m-2": "10.0.0.7"}),
+            " (client.id 'billing' at 10.0.0.7)",
+        ),
+        (NoBrokerError("no route"), ""),
+    ],
+)
+def test_a_leader_warns_once_of_a_member_that_it_cannot_decode(
+    rig: Rig,
+    script: Script,
+    eventually: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+    described: object,
+    address: str,
+) -> None:
+    """Once for each reason, in however many rebalances."""
+    script.say("describe_group", described)
+    script.say("fetch_topics", MetadataResponse({"t": Topic(2)}))
+    leader = Leader(rig.network, {"range": RangeAssignor()}, rig.log)
+    mine = JoinedMember("m-1", None, encode_subscription(Subscription(("t",))))
+    answers: list[act.GroupAssignment | None] = []
+
+    async def lead(data: bytes) -> None:
+        members = (mine, JoinedMember("m-2", None, data))
+        answers.append(await leader.perform_assignment("range", members, lambda: True))
+
+    def warnings() -> list[str]:
+        return [line for line in caplog.messages if "is assigned nothing" in line]
+
+    for times, data in enumerate((b"", b"", b"\0", b"\0"), 1):
+        rig.network.call_soon(lambda data=data: rig.network.spawn(lead(data)))
+        eventually(lambda times=times: len(answers) == times, "the assignment")
+    eventually(lambda: len(warnings()) == 2, "a warning for each reason")
+
+    reasons = [
+        f"malformed subscription: at byte 0, expected 2 bytes of version, found {n} bytes left"
+        for n in (0, 1)
+    ]
+    assert warnings() == [
+        f"[c in g] member 'm-2'{address} is assigned nothing: {reason}" for reason in reasons
+    ]
+    assert [answer and answer.undecodable for answer in answers] == [
+        {"m-2": reason} for reason in reasons for _ in range(2)
+    ]
+    last = answers[-1]
+    assert last is not None
+    assert {id_: decode_assignment(data).partitions for id_, data in last.assignments.items()} == {
+        "m-1": {"t": [0, 1]},
+        "m-2": {},
+    }
 
 
 def test_a_leader_evaluates_its_assignment_after_syncgroup_and_once(

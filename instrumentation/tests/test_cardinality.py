@@ -28,8 +28,8 @@ PER_CLIENT = 276
 """Series of one consumer with all metrics and one assignor, without those of topics; 210 are buckets."""
 SERIES = 8761
 
-PER_LEADER = 4
-"""Series that the member has which leads: moves, the fewest needed, imbalance, members."""
+PER_LEADER = 5
+"""Series that the member has which leads: moves, the fewest needed, imbalance, members, undecodable ones."""
 PER_LEADER_BY_WEIGHT = 7
 """Those that come with weights: the peak, its bound, load checks by outcome, their moves."""
 

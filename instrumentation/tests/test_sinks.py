@@ -68,6 +68,7 @@ def test_an_event_says_what_happened(event: RebalanceEvent) -> None:
         "partitions_before": {"orders": [0, 1]},
         "partitions_after": {"orders": [0, 1, 2]},
         "leader": None,
+        "undecodable": {},
         "error": None,
     }
 

@@ -108,24 +108,32 @@ class WireMember:
         client_id: str = "wire",
         *,
         topics: Iterable[str] = ("any",),
+        subscription: bytes | None = None,
         protocols: Sequence[str] = ("range",),
         protocol_type: str = "consumer",
         instance_id: str | None = None,
         session_ms: int = 6_000,
         rebalance_ms: int = 30_000,
     ) -> None:
-        """Connect to the group's coordinator; protocols are in order of preference."""
+        """Connect to the group's coordinator.
+
+        Protocols are in order of preference. A subscription in bytes replaces the one to the topics.
+        """
         self.id = ""
         self.generation = -1
         self.leader = ""
         self.protocol: str | None = None
         self.members: list[str] = []
         """Of the leader: the ids of all members."""
+        self.assignment = b""
+        """The assignment in the last response to SyncGroup."""
         self._group = group
         self._instance_id = instance_id
         self._protocol_type = protocol_type
         self._timeouts = {"session_timeout_ms": session_ms, "rebalance_timeout_ms": rebalance_ms}
-        self._subscription = encode_subscription(Subscription(tuple(topics)))
+        if subscription is None:
+            subscription = encode_subscription(Subscription(tuple(topics)))
+        self._subscription = subscription
         self._protocols = tuple(protocols)
         self._wire = Wire(find_coordinators(servers, [group])[group][1], client_id)
 
@@ -225,7 +233,9 @@ class WireMember:
 
     def synced(self) -> str:
         """Wait for SyncGroup's response; return its error."""
-        return _name(self._wire.answer().error_code)
+        answer = self._wire.answer()
+        self.assignment = bytes(answer.assignment)
+        return _name(answer.error_code)
 
     def waits(self) -> bool:
         """Return whether a request has no response yet."""

@@ -429,8 +429,8 @@ class Network:
     async def describe_group(self) -> GroupDescription:
         """Send DescribeGroups."""
         response = await self._to_coordinator(msg.DescribeGroupsRequest(self.group_id))
-        clients = tuple(sorted({each.client_id for each in response.members}))
-        return GroupDescription(response.state, response.protocol, clients)
+        clients = {each.member_id: each.client_id for each in response.members}
+        return GroupDescription(response.state, response.protocol, clients, {})
 
     def drop_connection(self) -> None:
         """Close the connection to the coordinator."""

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         encode_subscription,
     )
     from groupwright.assignors._wire.group_codec import (
+        DecodedMembers,
         decode_members,
         decode_subscriptions,
         encode_assignments,
@@ -136,6 +137,7 @@ _MODULES = {
     "MemberAssignment": "_wire.consumer_protocol",
     "Subscription": "_wire.consumer_protocol",
     "decode_assignment": "_wire.consumer_protocol",
+    "DecodedMembers": "_wire.group_codec",
     "decode_members": "_wire.group_codec",
     "decode_previous_assignment": "_wire.owned",
     "decode_subscription": "_wire.consumer_protocol",
@@ -158,6 +160,7 @@ __all__ = [
     "AssignorError",
     "CoPartitionedStickyAssignor",
     "CooperativeStickyAssignor",
+    "DecodedMembers",
     "Group",
     "GroupMeasurements",
     "GroupwrightError",

@@ -22,13 +22,14 @@ def perform_assignment(
         topics: The existing topics, at least those in `subscribed_topics`, or their numbers of partitions.
 
     Returns:
-        The assignment of every member by member id, in ConsumerProtocol version 3.
+        The assignment of every member by member id, in ConsumerProtocol version 3. A member whose
+        subscription cannot be decoded is assigned nothing; see `decode_members`.
 
     Raises:
         AssignorError: The assignor is not usable, or its result is not an assignment of this group.
         InvalidInputError: Two members have the same id, or a number of partitions is out of range.
-        MalformedBytesError: A subscription cannot be decoded; the message names the member.
     """
     check_assignor(assignor)
-    _, assignment = assign_members(assignor, decode_members(joined), topics)
-    return encode_assignments(assignment)
+    decoded = decode_members(joined, assignor)
+    _, assignment = assign_members(assignor, decoded.members, topics)
+    return encode_assignments(assignment, others=decoded.undecodable)

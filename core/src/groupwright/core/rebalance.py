@@ -128,6 +128,11 @@ class Rebalance:
     leadership: Leadership | None = None
     """Set where this member led the group, unless the group is too large to measure."""
     trigger: Trigger = Trigger.MEMBER
+    undecodable: Mapping[str, str] = field(default_factory=dict)
+    """By member id, the reason why this member, as the leader, could not decode a subscription or user data.
+
+    A member without a subscription was assigned nothing; one without user data took part without it.
+    """
 
 
 def by_topic(keys: Iterable[TopicPartitionKey]) -> dict[str, tuple[int, ...]]:

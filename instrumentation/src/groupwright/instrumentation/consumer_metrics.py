@@ -38,6 +38,7 @@ from groupwright.instrumentation._metrics.catalogue import (
     EVENTS,
     LEADER_MIN_MOVES,
     LEADER_MOVES,
+    LEADER_UNDECODABLE_MEMBERS,
     LOAD_CHECK_MOVES,
     LOAD_CHECKS,
     PARTITIONS_ASSIGNED,
@@ -291,6 +292,8 @@ class Instrumentation(RebalanceListener):
             self._families.add(LEADER_MIN_MOVES, self.client_labels, ended.leadership.min_moves)
             if ended.leadership.load is not None:
                 self._start_load_counters()
+        if ended.leadership is not None or ended.undecodable:
+            self._families.add(LEADER_UNDECODABLE_MEMBERS, self.client_labels, len(ended.undecodable))
         self.state = replace(
             self.state, ended_at=ended.ended_at, duration=ended.duration, leadership=ended.leadership
         )

@@ -63,6 +63,8 @@ class RebalanceEvent(Event):
     partitions_after: Mapping[str, Sequence[int]]
     leader: Mapping[str, Any] | None
     """The fields of `Leadership`, if this member led the group."""
+    undecodable: Mapping[str, str]
+    """`Rebalance.undecodable`: reasons by member id."""
     error: str | None
 
 
@@ -116,6 +118,7 @@ def make_event(group: str, client_id: str, rebalance: Rebalance) -> RebalanceEve
         partitions_before=_plain(rebalance.partitions_before),
         partitions_after=_plain(rebalance.partitions),
         leader=None if leadership is None else asdict(leadership),
+        undecodable={str(id_): str(reason) for id_, reason in rebalance.undecodable.items()},
         error=rebalance.error or None,
     )
 

@@ -72,6 +72,13 @@ class Assignor(ABC):
         """
         return None
 
+    def check_user_data(self, user_data: bytes) -> None:  # noqa: B027 - optional
+        """Raise an exception if `assign` cannot decode a member's user data. The leader calls it first.
+
+        `Member.user_data` of that member is then None, and the leader logs the reason. Members of other
+        versions may send anything, and if `assign` raises, no member of the group is assigned anything.
+        """
+
     def on_assignment(  # noqa: B027 - optional
         self, assignment: "PartitionsByTopic", generation: int
     ) -> None:

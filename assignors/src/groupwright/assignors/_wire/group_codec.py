@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,13 @@ from groupwright.assignors._model.arrays import (
     PartitionArray,
     UInt64Array,
 )
+from groupwright.assignors._model.assignor import Assignor
 from groupwright.assignors._model.columns import Assignment
 from groupwright.assignors._model.group import NO_GENERATION, JoinedMember, Member, PartitionsByTopic
 from groupwright.assignors._wire import consumer_protocol, primitives
 from groupwright.assignors._wire.batch_decoder import BatchReader, unaligned_view
 from groupwright.assignors._wire.consumer_protocol import Subscription
+from groupwright.assignors.errors import MalformedBytesError
 
 _WORD = 8
 _CHUNK = 2**14  # runs encoded at a time, so that the intermediate arrays stay in the processor's cache
@@ -25,20 +28,40 @@ _VERSION_SIZE = 2  # bytes
 _PREFIX_BYTES = 64  # most lists of topics that differ do so within these
 
 
-def decode_members(joined: Sequence[JoinedMember]) -> list[Member]:
+class DecodedMembers(NamedTuple):
+    """The members in JoinGroup's response.
+
+    Attributes:
+        members: The members whose subscriptions could be decoded, in the response's order.
+        undecodable: By member id, the reason why a subscription or user data could not be decoded.
+    """
+
+    members: list[Member]
+    undecodable: dict[str, str]
+
+
+def decode_members(joined: Sequence[JoinedMember], assignor: Assignor | None = None) -> DecodedMembers:
     """Decode the subscriptions in JoinGroup's response.
+
+    A member whose subscription cannot be decoded is not among the members: it claims no partitions and is
+    assigned none. A member whose user data the assignor's `check_user_data` rejects is among them, without
+    user data.
 
     Args:
         joined: The members in JoinGroup's response.
-
-    Raises:
-        MalformedBytesError: A subscription cannot be decoded; the message names the member.
+        assignor: The assignor that the user data is for; None if user data need not be checked.
     """
-    ids = [member.id for member in joined]
-    subscriptions = read_subscriptions(ids, [member.metadata for member in joined])
+    subscriptions = read_subscriptions([member.metadata for member in joined])
+    reasons: dict[int, str] = {number: str(error) for number, error in subscriptions.malformed.items()}
+    if assignor is not None and type(assignor).check_user_data is not Assignor.check_user_data:
+        for number, data in enumerate(subscriptions.user_data):
+            reason = None if data is None or number in reasons else _user_data_error(assignor, data)
+            if reason is not None:
+                reasons[number] = reason
+                subscriptions.user_data[number] = None
     members = map(
         Member.from_fields,
-        ids,
+        [member.id for member in joined],
         subscriptions.topics,
         subscriptions.owned,
         subscriptions.generations,
@@ -46,54 +69,59 @@ def decode_members(joined: Sequence[JoinedMember]) -> list[Member]:
         subscriptions.racks,
         subscriptions.user_data,
     )
-    return list(members)
+    return DecodedMembers(
+        [member for number, member in enumerate(members) if number not in subscriptions.malformed],
+        {joined[number].id: reason for number, reason in sorted(reasons.items())},
+    )
 
 
-def decode_subscriptions(metadata: Iterable[tuple[str, bytes]]) -> list[Subscription]:
+def _user_data_error(assignor: Assignor, data: bytes) -> str | None:
+    try:
+        assignor.check_user_data(data)
+    except Exception as error:  # noqa: BLE001 - a custom assignor's decoder, and bytes of another client
+        return f"malformed user data of the assignor {assignor.name!r}: {type(error).__name__}: {error}"
+    return None
+
+
+def decode_subscriptions(metadata: Iterable[bytes]) -> list[Subscription | MalformedBytesError]:
     """Decode the subscriptions of a group's members, much faster than `decode_subscription` one by one.
 
-    Members with equal topics share one tuple.
-
-    Args:
-        metadata: The id of each member, and its subscription in bytes.
-
-    Raises:
-        MalformedBytesError: A subscription cannot be decoded; the message names the member.
+    Members with equal topics share one tuple. In the place of a subscription that cannot be decoded is the
+    error.
     """
-    subscriptions = read_subscriptions(*_columns(metadata))
-    return list(
-        map(
-            Subscription,
-            subscriptions.topics,
-            subscriptions.user_data,
-            subscriptions.owned,
-            subscriptions.generations,
-            subscriptions.racks,
-        )
+    columns = read_subscriptions(list(metadata))
+    subscriptions = map(
+        Subscription, columns.topics, columns.user_data, columns.owned, columns.generations, columns.racks
     )
+    return [columns.malformed.get(number, each) for number, each in enumerate(subscriptions)]
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """The subscriptions of a group's members by field, one element per member. See `Subscription`."""
+    """The subscriptions of a group's members by field, one element per member. See `Subscription`.
+
+    Attributes:
+        malformed: By index, the errors of the subscriptions that cannot be decoded. Their fields are empty.
+    """
 
     topics: list[tuple[str, ...]]
     user_data: list[bytes | None]
     owned: list[PartitionsByTopic]
     generations: list[int]
     racks: list[str | None]
+    malformed: dict[int, MalformedBytesError]
+
+    def set(self, number: int, subscription: Subscription) -> None:
+        """Replace the fields of one member."""
+        self.topics[number] = subscription.topics
+        self.user_data[number] = subscription.user_data
+        self.owned[number] = subscription.owned
+        self.generations[number] = subscription.generation
+        self.racks[number] = subscription.rack
 
 
-def read_subscriptions(ids: Sequence[str], metadata: Sequence[bytes]) -> Subscriptions:
-    """Decode the subscriptions of a group's members into one list per field.
-
-    Args:
-        ids: The members' ids, for error messages.
-        metadata: Their subscriptions in bytes.
-
-    Raises:
-        MalformedBytesError: A subscription cannot be decoded; the message names the member.
-    """
+def read_subscriptions(metadata: Sequence[bytes]) -> Subscriptions:
+    """Decode the subscriptions of a group's members into one list per field."""
     names: dict[bytes, str] = {}
     reader = BatchReader(metadata, names)
     versions = _read_versions(reader)
@@ -103,21 +131,30 @@ def read_subscriptions(ids: Sequence[str], metadata: Sequence[bytes]) -> Subscri
     generations = reader.int32(versions >= consumer_protocol.GENERATION_SINCE, NO_GENERATION)
     racks = [rack or None for rack in reader.nullable_strings(versions >= consumer_protocol.RACK_SINCE)]
     generations = np.maximum(generations, NO_GENERATION)
-    subscriptions = Subscriptions(topics, user_data, owned, generations.tolist(), racks)
+    subscriptions = Subscriptions(topics, user_data, owned, generations.tolist(), racks, {})
     for number in np.flatnonzero(~reader.valid).tolist():
-        decoded = consumer_protocol.read_subscription(_member_reader(ids[number], metadata[number], names))
-        subscriptions.topics[number] = decoded.topics
-        subscriptions.user_data[number] = decoded.user_data
-        subscriptions.owned[number] = decoded.owned
-        subscriptions.generations[number] = decoded.generation
-        subscriptions.racks[number] = decoded.rack
+        one = primitives.Reader(metadata[number], "subscription", names)
+        try:
+            subscriptions.set(number, consumer_protocol.read_subscription(one))
+        except MalformedBytesError as error:
+            subscriptions.set(number, Subscription(()))
+            subscriptions.malformed[number] = error.with_traceback(None)
     return subscriptions
 
 
 def encode_assignments(
-    assignment: Assignment, version: int = consumer_protocol.NEWEST_VERSION
+    assignment: Assignment,
+    version: int = consumer_protocol.NEWEST_VERSION,
+    *,
+    others: Iterable[str] = (),
 ) -> dict[str, bytes]:
     """Encode the assignments of all members, much faster than `encode_assignment` one by one.
+
+    Args:
+        assignment: The assignment.
+        version: The version of ConsumerProtocol.
+        others: The ids of members without an entry in the assignment, which are assigned nothing. Java's
+            consumer fails if its leader leaves it out.
 
     Returns:
         The bytes by member id.
@@ -135,19 +172,11 @@ def encode_assignments(
         tail=primitives.NULL_BYTES,
     )
     positions = bounds.tolist()
-    return {
+    nothing = consumer_protocol.encode_assignment({}, version=version)
+    return dict.fromkeys(others, nothing) | {
         member: packed[start:end].tobytes()
         for member, start, end in zip(assignment.members, positions, positions[1:], strict=False)
     }
-
-
-def _columns(metadata: Iterable[tuple[str, bytes]]) -> tuple[list[str], list[bytes]]:
-    listed = list(metadata)
-    return [id_ for id_, _ in listed], [data for _, data in listed]
-
-
-def _member_reader(id_: str, data: bytes, names: dict[bytes, str]) -> primitives.Reader:
-    return primitives.Reader(data, f"subscription of member {id_!r}", names)
 
 
 def _read_versions(reader: BatchReader) -> Int64Array:

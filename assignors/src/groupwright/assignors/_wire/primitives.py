@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Sequence
+from reprlib import repr as brief
 
 from groupwright.assignors._model.group import NO_PARTITIONS, PartitionsByTopic, sorted_names
 from groupwright.assignors.errors import InvalidInputError, MalformedBytesError
@@ -140,7 +141,7 @@ class Reader:
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
-            raise self.malformed(f"UTF-8 in {what}", f"{raw!r}", back=len(raw)) from error
+            raise self.malformed(f"UTF-8 in {what}", brief(raw), back=len(raw)) from error
 
 
 def version(number: int, newest: int, what: str) -> bytes:

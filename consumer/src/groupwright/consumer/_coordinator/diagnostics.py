@@ -112,7 +112,7 @@ async def _compare_protocols(protocols: Iterable[str], network: Network) -> str:
             )
         # The coordinator returns the assignor of a stable group only.
         if group.state == _STABLE and group.protocol:
-            others = ", ".join(group.client_ids)
+            others = ", ".join(sorted(set(group.client_ids.values())))
             return (
                 f"{message}, while the group's members ({others}) have agreed on {group.protocol!r}. Add "
                 f"{group.protocol!r} to this consumer's partition.assignment.strategy, or one of "

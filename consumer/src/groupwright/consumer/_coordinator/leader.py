@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupwright import assignors as assigning
@@ -21,7 +21,7 @@ from groupwright.consumer._protocol.model import DisconnectedError, MetadataResp
 from groupwright.core import Leadership
 
 if TYPE_CHECKING:
-    from groupwright.assignors import Assignment, Group, LoadCheck, Member, Topic
+    from groupwright.assignors import Assignment, DecodedMembers, Group, LoadCheck, Member, Topic
 
 _Result = TypeVar("_Result")
 
@@ -70,6 +70,8 @@ class Leader:
         """The generation of the last assignment by weights, if that withholds partitions."""
         self._checkable: tuple[int, Assignor, Group, Assignment] | None = None
         """The last assignment by weights of a cooperative group; None if it withholds partitions."""
+        self._undecodable: Mapping[str, str] = {}
+        """By member id, the reasons why the last subscriptions and user data could not be decoded."""
 
     async def perform_assignment(
         self,
@@ -82,7 +84,9 @@ class Leader:
     ) -> GroupAssignment | None:
         """Turn the members in JoinGroup's response into the assignments in SyncGroup's request.
 
-        Topics that this client is not authorized to describe are left out, with a warning.
+        Topics that this client is not authorized to describe are left out, with a warning. Members whose
+        subscriptions cannot be decoded are assigned nothing, and members whose user data cannot be decoded
+        take part without it, each with a warning.
 
         Args:
             protocol: The assignor that the coordinator chose.
@@ -96,8 +100,7 @@ class Leader:
 
         Raises:
             Exception: An exception of the assignor; `AssignorError` if its result is not an assignment of the
-                group, or if this member does not have the assignor; `MalformedBytesError` if a subscription
-                cannot be decoded.
+                group, or if this member does not have the assignor.
         """
         assignor = self._assignors.get(protocol)
         if assignor is None:
@@ -105,12 +108,14 @@ class Leader:
             message = f"the coordinator chose {protocol!r}, which this member does not have (it has {known})"
             raise AssignorError(message)
 
-        members, subscribed = await self._in_thread(lambda: _decode(joined))
+        decoded, subscribed = await self._in_thread(lambda: _decode(joined, assignor))
+        members, undecodable = decoded
+        self._warn_of(decoded)
         topics = await self._fetch_topics(subscribed, is_wanted)
         if topics is None:
             return None
         if skip:
-            return GroupAssignment({}, subscribed, topics)
+            return GroupAssignment({}, subscribed, topics, undecodable=undecodable)
 
         must_withhold = self._cooperative and not isinstance(assignor, CooperativeStickyAssignor)
 
@@ -120,14 +125,15 @@ class Leader:
                 assignor, members, weighed, cooperative=must_withhold
             )
             withholds = assignor.weights is not None and bool(assigning.unassigned(group, assignment))
-            return group, assignment, assigning.encode_assignments(assignment), withholds
+            encoded = assigning.encode_assignments(assignment, others=undecodable)
+            return group, assignment, encoded, withholds
 
         started = time.monotonic()
         group, assignment, encoded, withholds = await self._in_thread(assign_and_encode)
         self._log.info(
             "assigned %d topics to %d members by %r in %.3f s",
             len(topics.topics),
-            len(encoded),
+            len(members),
             protocol,
             time.monotonic() - started,
         )
@@ -135,7 +141,34 @@ class Leader:
         can_check = assignor.weights is not None and self._cooperative and not withholds
         self._checkable = (generation, assignor, group, assignment) if can_check else None
         change = self._record(generation, group, assignment)
-        return GroupAssignment(encoded, subscribed, topics, change)
+        return GroupAssignment(encoded, subscribed, topics, change, undecodable)
+
+    def _warn_of(self, decoded: "DecodedMembers") -> None:
+        """Warn of the members that could not be decoded, unless the last rebalance had the same reasons."""
+        reasons, known = decoded.undecodable, self._undecodable
+        self._undecodable = reasons
+        new = {id_: reason for id_, reason in reasons.items() if known.get(id_) != reason}
+        if new:
+            self._network.spawn(self._warn_with_addresses(new, {member.id for member in decoded.members}))
+
+    async def _warn_with_addresses(self, reasons: Mapping[str, str], assigned: Collection[str]) -> None:
+        """Log a warning for each member, with its client id and host if the coordinator returns them."""
+        names: Mapping[str, str] = {}
+        hosts: Mapping[str, str] = {}
+        try:
+            group = await self._network.describe_group()
+        except (DisconnectedError, RequestRefusedError):
+            pass
+        else:
+            names, hosts = group.client_ids, group.hosts
+        for id_, reason in reasons.items():
+            client = f"{id_!r}"
+            if id_ in names:
+                client += f" (client.id {names[id_]!r} at {hosts.get(id_) or 'an unknown host'})"
+            if id_ in assigned:
+                self._log.warning("member %s takes part without its user data: %s", client, reason)
+            else:
+                self._log.warning("member %s is assigned nothing: %s", client, reason)
 
     def _weigh(
         self,
@@ -295,11 +328,11 @@ class Leader:
         return result
 
 
-def _decode(joined: Sequence[JoinedMember]) -> "tuple[list[Member], frozenset[str]]":
+def _decode(joined: Sequence[JoinedMember], assignor: Assignor) -> "tuple[DecodedMembers, frozenset[str]]":
     """Return the members, and all topics that they subscribe to."""
     _import_numpy()
-    members = assigning.decode_members(joined)
-    return members, assigning.subscribed_topics(members)
+    decoded = assigning.decode_members(joined, assignor)
+    return decoded, assigning.subscribed_topics(decoded.members)
 
 
 @functools.cache

@@ -76,6 +76,7 @@ class RebalanceReporter:
             partitions_before=timeline.before,
             leadership=timeline.leadership,
             trigger=timeline.trigger,
+            undecodable=dict(timeline.undecodable),
         )
         self._log.info(
             "rebalance %s in %.3f s: generation %d, %d partitions (%s)",

@@ -399,8 +399,12 @@ class Network(Brokers):
         )
         response = await self._send(request)
         group = response.groups[0]
-        client_ids = tuple(sorted({member.client_id for member in group.members}))
-        return GroupDescription(group.group_state, group.protocol_data, client_ids)
+        return GroupDescription(
+            group.group_state,
+            group.protocol_data,
+            {member.member_id: member.client_id for member in group.members},
+            {member.member_id: member.client_host.removeprefix("/") for member in group.members},
+        )
 
     def drop_connection(self) -> None:
         """Close the connection to the coordinator; its requests in flight fail at once."""

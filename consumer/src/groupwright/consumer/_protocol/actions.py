@@ -7,7 +7,7 @@ time as its last argument and returns the next actions. A `Request` gets exactly
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from groupwright.assignors import JoinedMember
@@ -121,12 +121,14 @@ class GroupAssignment:
         topics: The metadata that the assignment is based on.
         change: The members that joined and left since the previous generation, in words; None if that is
             unknown.
+        undecodable: By member id, the reason why a subscription or user data could not be decoded.
     """
 
     assignments: Mapping[str, bytes]
     subscribed: frozenset[str]
     topics: MetadataResponse
     change: str | None = None
+    undecodable: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -496,7 +496,7 @@ class Membership:
     ) -> list[act.Action]:
         """Reply with the leader's assignment for the group; SyncGroup sends it."""
         if self._is_waiting_for(Step.ASSIGN, attempt):
-            self._timeline_at(now).replace_reason(assignment.change)
+            self._timeline_at(now).assignment_computed(assignment.change, assignment.undecodable)
             self._start_step(Cause.SEND_SYNC_GROUP)
             self._out.append(act.SendSyncGroup(self.facts.attempt, self.facts.identity, assignment))
         return self._advance(now)

@@ -8,7 +8,7 @@ Everything else is data that these machines do not determine, such as the partit
 and `check_invariants` say which combinations are legal. The tests check them after every input.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from groupwright.consumer._protocol.events import Assign, Revoke
@@ -61,6 +61,8 @@ class Timeline:
         lost: Whether partitions were lost in it.
         before: The partitions that were owned when it began.
         leadership: The leader's measurements of its assignment; None in other members.
+        undecodable: By member id, the reason why the leader could not decode a subscription or user data, in
+            any round.
         trigger: Whether this member or its group began the rebalance.
     """
 
@@ -70,6 +72,7 @@ class Timeline:
     lost: bool = False
     before: Partitions = field(default_factory=dict)
     leadership: Leadership | None = None
+    undecodable: dict[str, str] = field(default_factory=dict)
     trigger: Trigger = field(init=False)
     _current: tuple[Phase, float] | None = None
 
@@ -93,10 +96,11 @@ class Timeline:
             self.phases[phase] = self.phases.get(phase, 0.0) + now - self._current[1]
             self._current = None
 
-    def replace_reason(self, change: str | None) -> None:
-        """Replace `GROUP_REBALANCING` by the change of members, which only the leader knows."""
+    def assignment_computed(self, change: str | None, undecodable: Mapping[str, str]) -> None:
+        """Record what only the leader knows: the members that joined and left, and the undecodable ones."""
         if change is not None and self.reason == GROUP_REBALANCING:
             self.reason = change
+        self.undecodable |= undecodable
 
     def assignment_evaluated(self, leadership: Leadership) -> None:
         """Record the quality of the leader's assignment; moves are summed over the rounds of a rebalance."""

@@ -147,11 +147,17 @@ class OffsetCommitResponse:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """DescribeGroups' response: the fields that an error message needs."""
+    """DescribeGroups' response: the fields that messages need.
+
+    Attributes:
+        client_ids: The `client.id` of each member by member id.
+        hosts: The address of each member by member id.
+    """
 
     state: str
     protocol: str
-    client_ids: tuple[str, ...]
+    client_ids: Mapping[str, str]
+    hosts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,15 @@ LEADER_MEMBERS = Spec(
     own_membership=True,
 )
 
+LEADER_UNDECODABLE_MEMBERS = Spec(
+    "groupwright_leader_undecodable_members_total",
+    MetricType.COUNTER,
+    "Members whose subscription or user data this member, as the group's leader, could not decode; each "
+    "counts once in a rebalance.",
+    _CONSUMER,
+    own_membership=True,
+)
+
 # --- Load, where the leader's assignor balances weights -----------------------------------------------
 
 LEADER_LOAD_PEAK = Spec(
@@ -382,6 +391,7 @@ CATALOGUE = (
     LEADER_MIN_MOVES,
     LEADER_IMBALANCE,
     LEADER_MEMBERS,
+    LEADER_UNDECODABLE_MEMBERS,
     LEADER_LOAD_PEAK,
     LEADER_LOAD_BOUND,
     LOAD_CHECKS,

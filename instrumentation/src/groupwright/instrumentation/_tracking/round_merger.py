@@ -76,6 +76,7 @@ def _merge(first: Rebalance, second: Rebalance) -> Rebalance:
         phases=_sum_phases([first.phases, second.phases]),
         partitions_before=first.partitions_before,
         leadership=_merge_leadership(first.leadership, second.leadership),
+        undecodable={**first.undecodable, **second.undecodable},
     )
 
 

@@ -67,8 +67,9 @@ class ModelLeader:
             is_wanted: Whether the assignment is still wanted.
             done: Receives the assignments by member id; none if the coordinator wants none (KIP-814).
         """
-        members = decode_members(
-            [JoinedMember(each.member_id, each.group_instance_id, each.metadata) for each in joined.members]
+        members, undecodable = decode_members(
+            [JoinedMember(each.member_id, each.group_instance_id, each.metadata) for each in joined.members],
+            assignor,
         )
         topics = subscribed_topics(members)
 
@@ -87,7 +88,8 @@ class ModelLeader:
             # The assignment of Kafka's assignor is not checked: it weighs claims by their generations.
             checks = is_cooperative and not withholds and not isinstance(assignor, CooperativeStickyAssignor)
             group, assignment = assign_members(assignor, members, metadata.topics, cooperative=checks)
-            done(encode_assignments(withhold_claimed(group, assignment) if withholds else assignment))
+            shares = withhold_claimed(group, assignment) if withholds else assignment
+            done(encode_assignments(shares, others=undecodable))
 
         def fetch() -> None:
             if is_wanted():
