@@ -5,11 +5,10 @@ import re
 import shlex
 from typing import Any
 
-import helm_python
 import pytest
 import yaml
 from charts.tests.conftest import README, README_EXAMPLES
-from charts.tools.rendering import CHART, render
+from charts.tools.rendering import CHART, RejectedError, from_settings, render, warnings
 from charts.tools.values_table import described, page
 
 _RUNS: dict[str, dict[str, Any]] = {
@@ -102,10 +101,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("values", "key"), WRONG.values(), ids=WRONG)
 def test_wrong_values_are_refused_by_name(values: dict[str, Any], key: str) -> None:
-    with pytest.raises(helm_python.HelmError) as refused:
+    with pytest.raises(RejectedError) as refused:
         render(yaml.safe_dump(values))
 
     assert key in str(refused.value).replace("'", "")
+
+
+def test_the_linter_refuses_a_wrong_value() -> None:
+    assert "dashboard" in "".join(warnings("dashboard: {enabled: true}"))
 
 
 def test_every_object_in_the_schema_refuses_what_it_does_not_name() -> None:
@@ -157,7 +160,7 @@ def test_the_readmes_command_installs_the_chart() -> None:
 
     given = dict(zip(options[::2], options[1::2], strict=True))
 
-    values = yaml.safe_dump(helm_python.parse_set_string(given["--set"]))
+    values = from_settings(given["--set"])
     (rule,) = render(values, template="prometheusrule.yaml", release=release, namespace=given["--namespace"])
 
     assert rule["metadata"]["namespace"] == "monitoring"

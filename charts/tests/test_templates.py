@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import helm_python
 import pytest
-import yaml
 from charts.dashboards.boards import BOARDS
-from charts.tools.rendering import Manifest, notes, render
+from charts.tools.rendering import Manifest, from_settings, notes, render
 
 DOCTOR = "doctor.enabled=true,doctor.consumers.billing.settings.group\\.id=billing"
 EXPORTER = "exporter.enabled=true,exporter.bootstrapServers=kafka:9092"
@@ -20,8 +18,7 @@ OPERATOR = (
 
 
 def values(*settings: str) -> str:
-    """Return settings as of `helm install --set` as YAML."""
-    return yaml.safe_dump(helm_python.parse_set_string(",".join(settings)))
+    return from_settings(",".join(settings))
 
 
 def made(template: str, *settings: str) -> list[Manifest]:

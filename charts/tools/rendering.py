@@ -1,16 +1,24 @@
-"""Renders the chart in this process, with Helm's own engine."""
+"""Renders and checks the chart in this process, with Helm's own engine.
+
+The engine is loaded at the first use: it brings Go's runtime, whose threads and signal handlers do not belong
+into the processes of other parts' tests.
+"""
 
 import copy
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import helm_python
 import yaml
 
 CHART = Path(__file__).parents[1] / "groupwright"
 
 Manifest = dict[str, Any]
+
+
+class RejectedError(Exception):
+    """The schema, a template or Helm itself rejects the values; the message is Helm's."""
 
 
 def render(
@@ -25,7 +33,7 @@ def render(
         namespace: The release's namespace.
 
     Raises:
-        helm_python.HelmError: if the schema, a template or Helm rejects the values.
+        RejectedError: if the values cannot be installed.
     """
     rendered = _rendered(values, release, namespace)
     texts = [
@@ -41,16 +49,39 @@ def notes(values: str = "") -> str:
     return _rendered(values, "tower", "operations")["groupwright/templates/NOTES.txt"]
 
 
+def warnings(values: str = "") -> list[str]:
+    """Return the warnings and errors of ``helm lint``."""
+    helm = _helm()
+    linted = helm.lint(CHART, helm.values_from_yaml(values), strict=True)
+    information = 1  # the severity below a warning
+    return [each["error"] for each in linted["messages"] if each["severity"] > information]
+
+
+def from_settings(settings: str) -> str:
+    """Return the values of an argument of ``helm install --set``, as YAML."""
+    return str(yaml.safe_dump(_helm().parse_set_string(settings)))
+
+
+def _helm() -> Any:
+    return import_module("helm_python")
+
+
 @cache
 def _rendered(values: str, release: str, namespace: str) -> dict[str, str]:
     """Return the text of each template."""
-    overrides = helm_python.values_from_yaml(values) if values else None
-    return _chart().render(overrides, name=release, namespace=namespace)
+    helm = _helm()
+    try:
+        rendered: dict[str, str] = _chart().render(
+            helm.values_from_yaml(values), name=release, namespace=namespace
+        )
+    except helm.HelmError as error:
+        raise RejectedError(str(error)) from error
+    return rendered
 
 
 @cache
-def _chart() -> helm_python.Chart:
-    return helm_python.Chart.load(CHART)
+def _chart() -> Any:
+    return _helm().Chart.load(CHART)
 
 
 @cache
