@@ -66,6 +66,7 @@ UNSHOWN = {
     "groupwright_cluster_partition_lag": "by choice of the user; the dashboard is by topic",
     "groupwright_cluster_partition_lag_seconds": "as partition_lag",
     "groupwright_cluster_partition_committed_offset": "as partition_lag",
+    "groupwright_leader_undecodable_members_total": "the leader's log names each member and the reason",
 }
 """Metrics that are neither shown nor alerted on, and why."""
 
