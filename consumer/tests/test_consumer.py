@@ -244,18 +244,18 @@ def test_a_callback_of_librdkafka_that_raises_leaves_poll_once() -> None:
         consumer.close()
 
 
-def test_what_a_callback_raised_waits_behind_a_message_for_the_application() -> None:
+def test_what_a_callback_raised_is_raised_before_the_next_event_is_served() -> None:
     with Consumer(NOWHERE) as consumer:
         member_of(consumer)._failures.record(ValueError("mine"))
         member_of(consumer)._inbox.put(MaxPollExceeded("the application did not poll"))
 
+        with pytest.raises(ValueError, match="mine"):
+            consumer.poll(0)
         message = consumer.poll(0)
         assert message is not None
         error = message.error()
         assert error is not None
         assert (error.code(), error.str()) == (KafkaError._MAX_POLL_EXCEEDED, "the application did not poll")
-        with pytest.raises(ValueError, match="mine"):
-            consumer.poll(0)
         assert consumer.poll(0) is None
 
 
@@ -669,6 +669,43 @@ def test_what_a_callback_raises_in_close_leaves_close_after_everything_is_done()
 
     assert not thread.is_alive()
     consumer.close()
+
+
+def test_close_raises_the_first_exception_and_logs_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    errors = [ValueError("on_commit"), ValueError("on_revoke")]
+    consumer = Consumer(NOWHERE)
+    for error in errors:
+        member_of(consumer)._failures.record(error)
+    with pytest.raises(ValueError, match="on_commit"):
+        consumer.close()
+
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == errors[1:]
+
+
+def test_a_close_that_is_interrupted_logs_what_callbacks_raised(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer, error = Consumer(NOWHERE), ValueError("on_revoke")
+
+    def interrupted(*_: object) -> None:
+        member_of(consumer)._failures.record(error)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(member_of(consumer), "leave", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.close()
+
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [error]
+
+
+def test_what_callbacks_raise_is_raised_one_a_call() -> None:
+    with Consumer(NOWHERE) as consumer:
+        for error in (ValueError("on_commit"), ValueError("on_revoke"), SystemExit("a signal handler")):
+            member_of(consumer)._failures.record(error)
+        for words in ("a signal handler", "on_commit", "on_revoke"):
+            with pytest.raises((ValueError, SystemExit), match=words):
+                consumer.poll(0)
+        assert consumer.poll(0) is None
 
 
 # --- Being dropped --------------------------------------------------------------------------------------

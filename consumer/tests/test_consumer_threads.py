@@ -1,5 +1,6 @@
 """One thread polls: the calls that other threads may make meanwhile, and the errors of the rest."""
 
+import asyncio
 import math
 import subprocess
 import sys
@@ -491,6 +492,35 @@ def test_messages_of_an_expired_session_are_not_returned(
         (message,) = found if isinstance(found, list) else [found]
         assert message is not None
         assert message.offset() == 5
+
+
+def test_what_a_cancelled_poll_raises_is_raised_by_the_next_one() -> None:
+    aio = pytest.importorskip("groupwright.consumer.aio", exc_type=ImportError)
+
+    async def play() -> None:
+        consumer = aio.AIOConsumer(NOWHERE)
+        member = consumer._consumer._member
+        inside, released = threading.Event(), threading.Event()
+        serve = member.serve
+
+        def raises(_: object) -> None:
+            member.serve = serve
+            inside.set()
+            released.wait(PATIENCE)
+            raise ValueError("on_revoke")
+
+        member.serve = raises
+        polling = asyncio.create_task(consumer.poll(PATIENCE))
+        await asyncio.to_thread(inside.wait, PATIENCE)
+        polling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await polling
+        released.set()
+        with pytest.raises(ValueError, match="on_revoke"):
+            await consumer.poll(PATIENCE)
+        await consumer.close()
+
+    asyncio.run(play())
 
 
 def test_a_close_beside_calls_of_other_threads_is_survived() -> None:

@@ -343,6 +343,15 @@ ROWS: tuple[Row, ...] = (
         pairs=((r"messages t1\[0\] 1\.\.4", r"messages t1\[0\] 0\.\.4"),),
     ),
     Row(
+        name="callbacks raise in close",
+        subject="several callbacks that raise in one `close`",
+        original="raises the last exception; the others are lost",
+        ours="raises the first exception; the others are logged at ERROR, with their tracebacks",
+        reason="a flush that failed must not stay unknown",
+        scenarios=("on_commit_and_on_revoke_raise_in_close",),
+        pairs=(("raises on_revoke", "raises on_commit"),),
+    ),
+    Row(
         name="slow callback in poll(0)",
         subject="a slow callback in a `poll` with a timeout of 0",
         original="its time counts towards `max.poll.interval.ms`, unlike in a `poll` that waits",

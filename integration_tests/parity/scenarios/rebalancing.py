@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from parity.client import Client, record
-from parity.lab import Lab, callbacks, partitions
+from parity.lab import PATIENCE, Lab, callbacks, partitions
 from parity.scenarios import scenario
 
 COOPERATIVE = "cooperative-sticky"
@@ -713,6 +713,58 @@ def on_revoke_raises(lab: Lab) -> None:
 
     _attempt_until(first, both, "one and one are assigned")
     first.attempt("close")
+
+
+def _raising(lab: Lab, topic: str) -> Client:
+    """Return a consumer with all messages, whose on_commit and on_revoke raise."""
+
+    def on_commit(*_: object) -> None:
+        raise ValueError("on_commit")
+
+    def on_revoke(*_: object) -> None:
+        raise ValueError("on_revoke")
+
+    consumer = lab.consumer(enable_auto_commit=False, on_commit=on_commit)
+    consumer.subscribe([topic], on_revoke=on_revoke)
+    consumer.read(4)
+    return consumer
+
+
+@scenario()
+def on_commit_and_on_revoke_raise_in_one_poll(lab: Lab) -> None:
+    """Two callbacks are due when the application polls, and both raise: two polls raise."""
+    topic = lab.topic(2, messages=2)
+    consumer = _raising(lab, topic)
+    consumer.commit()
+    other = lab.other_member()
+    other.raw.subscribe([topic])
+    lab.wait(lambda: lab.stored(topic, partitions=2) == [2, 2], "stored")
+    lab.wait(lambda: other.raw.poll(0.05) is None and lab.members() == 2, "the other member joins")
+    time.sleep(1.0)  # until a heartbeat has said so
+    raised: list[object] = []
+    deadline = time.monotonic() + PATIENCE
+    while len(raised) < 2 and time.monotonic() < deadline:
+        try:
+            consumer.raw.poll(0.1)
+        except ValueError as error:
+            raised.append(error.args[0])
+        other.raw.poll(0.05)
+    lab.note(f"raised {raised}")
+    lab.together(consumer, other, until=lambda: len(consumer.raw.assignment()) == 1, what="assigned again")
+
+
+@scenario()
+def on_commit_and_on_revoke_raise_in_close(lab: Lab) -> None:
+    """Close raises one of the exceptions, and the member has left."""
+    topic = lab.topic(2, messages=2)
+    consumer = _raising(lab, topic)
+    consumer.commit()
+    lab.wait(lambda: lab.stored(topic, partitions=2) == [2, 2], "stored")
+    try:
+        consumer.raw.close()
+    except ValueError as error:
+        lab.note(f"raises {error.args[0]}")
+    lab.note_members(0)
 
 
 @scenario()

@@ -173,8 +173,13 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         result = poller.submit(_poll_unless, consumer, abandoned.is_set, poll)
 
         def take_back(_: object) -> None:
-            # The polling thread had returned the result before `abandoned` was set.
-            if not result.cancelled() and result.exception() is None and result.result() is not None:
+            # The polling thread had ended the call before `abandoned` was set.
+            if result.cancelled():
+                return
+            error = result.exception()
+            if error is not None:
+                _record(consumer, error)
+            elif result.result() is not None:
                 with contextlib.suppress(RuntimeError):  # closed meanwhile
                     poller.submit(_put_back, consumer, result.result())
 
@@ -212,7 +217,7 @@ class AIOConsumer(Observable, aio.AIOConsumer):
 
 @exclusive
 def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callable[[], Any]) -> Any:
-    """Return the result of `poll`; if the call was `abandoned`, the next call returns it."""
+    """Return the result of `poll`; if the call was `abandoned`, the next call returns or raises it."""
     guard = consumer._guard  # noqa: SLF001 - its own
     guard.abandoned = abandoned
     try:
@@ -223,6 +228,13 @@ def _poll_unless(consumer: Consumer, abandoned: Callable[[], bool], poll: Callab
         _put_back(consumer, result)
         return None
     return result
+
+
+def _record(consumer: Consumer, error: BaseException) -> None:
+    """Have the next call raise the error of a call that nobody waits for any more."""
+    ended_by_close = consumer._guard.closing and isinstance(error, RuntimeError)  # noqa: SLF001 - its own
+    if not ended_by_close:
+        consumer._member.record_error(error)  # noqa: SLF001 - as above
 
 
 @exclusive

@@ -758,6 +758,9 @@ class Consumer(Observable, confluent_kafka.Consumer):
         messages that it has. Then everything, callbacks included, runs on the closing thread. A second call
         does nothing, and neither does a call in a forked child: the member belongs to the parent.
 
+        If callbacks raise, the consumer is closed nevertheless. `close` then raises the first exception, and
+        logs the others at ERROR.
+
         Args:
             timeout: Seconds for the last commit and for leaving, if the coordinator does not respond; 10 by
                 default. `on_revoke`, and `on_commit` of each asynchronous commit, are called however short it
@@ -790,6 +793,10 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 try:
                     self._guard.end(me, _CLOSE_TIMEOUT)
                     self._close(seconds, leave)
+                except BaseException:
+                    if self._guard.closed:
+                        self._member.log_errors()
+                    raise
                 finally:
                     try:
                         if self._guard.inside["thread"] == me:
@@ -797,6 +804,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
                     except KeyError:
                         pass
         error = self._member.take_error()
+        self._member.log_errors()
         if error is not None:
             raise error
 

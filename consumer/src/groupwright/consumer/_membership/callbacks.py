@@ -1,5 +1,7 @@
 """Checks of the application's arguments, and a guard against exceptions of its callbacks."""
 
+import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,27 +16,54 @@ _NATIVE_CALLBACKS = frozenset({"error_cb", "stats_cb", "throttle_cb"})
 
 
 class Failures:
-    """The first exception of a callback, until `poll` raises it after the native call.
+    """Exceptions of callbacks, until `poll` or `consume` raises them, one a call.
 
     Safe from any thread.
     """
 
-    __slots__ = ("_wake", "error")
+    __slots__ = ("_kept", "_log", "_wake")
 
-    def __init__(self, wake: Callable[[], object]) -> None:
+    def __init__(self, wake: Callable[[], object], log: logging.LoggerAdapter[logging.Logger]) -> None:
         """Create it without an exception; `wake` makes the next poll take one."""
-        self.error: BaseException | None = None
+        self._kept: deque[BaseException] = deque()
         self._wake = wake
+        self._log = log
+
+    def __bool__(self) -> bool:
+        """Return whether an exception is still to be raised."""
+        return bool(self._kept)
 
     def record(self, error: BaseException) -> None:
-        """Keep the exception, unless another one is kept already; callable from any thread."""
-        self.error = self.error or error
+        """Keep the exception; callable from any thread."""
+        self._kept.append(error)
         self._wake()
 
+    def record_repeated(self, error: BaseException) -> None:
+        """Keep the exception of a callback that one native call may call many times; log all but the first.
+
+        If each were raised, a poll might never return a message.
+        """
+        if self._kept:
+            self.log(error)
+        else:
+            self.record(error)
+
     def take(self) -> BaseException | None:
-        """Return the exception, and forget it."""
-        error, self.error = self.error, None
+        """Return the oldest exception, and forget it; KeyboardInterrupt and SystemExit come first."""
+        kept = tuple(self._kept)
+        error = next((each for each in kept if not isinstance(each, Exception)), kept[0] if kept else None)
+        if error is not None:
+            self._kept.remove(error)
         return error
+
+    def log_all(self) -> None:
+        """Log all exceptions, and forget them, because no call follows that could raise them."""
+        while (error := self.take()) is not None:
+            self.log(error)
+
+    def log(self, error: BaseException) -> None:
+        """Log an exception that is not raised."""
+        self._log.error("a callback raised, beside another exception, which is raised", exc_info=error)
 
 
 def guarded(callback: Callable[..., object], failures: Failures) -> Callable[..., object]:
@@ -47,7 +76,7 @@ def guarded(callback: Callable[..., object], failures: Failures) -> Callable[...
         try:
             return callback(*args)
         except BaseException as error:  # noqa: BLE001 - poll raises it
-            failures.record(error)
+            failures.record_repeated(error)
             return None
 
     return call

@@ -76,7 +76,7 @@ class ClassicMembership:
         self._guard = guard
         self._prefetch = prefetch
         self._subscribed = False
-        self._failures = Failures(guard.wake)
+        self._failures = Failures(guard.wake, log)
         self._offsets = OffsetTracker(by_hand=config.store_by_hand)
         self._network = Network(network)
         self._meter = ProcessingMeter(lambda: bool(guard.ident))
@@ -167,7 +167,8 @@ class ClassicMembership:
         self.commit, self.await_commits = self._committer.commit, self._committer.wait
         self.serve, self.hold = self._events.serve, self._events.hold
         self.serve_within_batch = self._events.serve_within_batch
-        self.take_error = self._failures.take
+        self.take_error, self.record_error = self._failures.take, self._failures.record
+        self.log_errors = self._failures.log_all
 
     # --- Running ------------------------------------------------------------------------------------
 
@@ -186,7 +187,7 @@ class ClassicMembership:
     def stop(self) -> None:
         """End the network thread; commits that have not ended fail."""
         self._driver.stop(_STOP_TIMEOUT)
-        self._committer.report_results()
+        self._committer.report_results(closing=True)
 
     @property
     def native_config(self) -> dict[str, Any]:

@@ -285,8 +285,11 @@ class Committer:
 
     # --- Results ------------------------------------------------------------------------------------
 
-    def report_results(self) -> None:
-        """Report the asynchronous commits that have ended; on_commit is called."""
+    def report_results(self, *, closing: bool = False) -> None:
+        """Report the asynchronous commits that have ended; on_commit is called.
+
+        If it raises, the others are reported once that was raised, unless the consumer is `closing`.
+        """
         if self._is_reporting:
             return  # on_commit itself commits
         self._is_reporting = True
@@ -296,6 +299,8 @@ class Committer:
                 # bytecodes.
                 self._report(self.ended[0])
                 self.ended.popleft()
+                if self._failures and not closing:
+                    break
         finally:
             self._is_reporting = False
 

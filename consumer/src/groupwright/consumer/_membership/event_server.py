@@ -93,7 +93,7 @@ class EventServer:
     @property
     def due(self) -> bool:
         """True if an event or an exception waits to be served."""
-        return bool(self._inbox) or bool(self._committer.ended) or self._failures.error is not None
+        return bool(self._inbox) or bool(self._committer.ended) or bool(self._failures)
 
     @property
     def ends_batch(self) -> bool:
@@ -101,7 +101,7 @@ class EventServer:
         event = self._inbox.first
         if isinstance(event, Assign):
             return self._applier.is_prepared(event)
-        return self._failures.error is not None or not isinstance(event, LoadChecked | None)
+        return bool(self._failures) or not isinstance(event, LoadChecked | None)
 
     @property
     def fast_path_until(self) -> float:
@@ -120,17 +120,23 @@ class EventServer:
             # The application polls again, so it has received the error.
             self._resume = False
             self._driver.call(self._membership.resume)
+        self._raise_failure()  # of a callback of librdkafka
         if self._committer.ended:
             # Before the events: on_revoke may rely on what on_commit has reported.
             self._committer.report_results()
+            self._raise_failure()
         message = self._serve_events(handle) if self._inbox else None
         if message is not None:
             return message
+        self._raise_failure()
+        self._serve_clocks(handle)
+        return None
+
+    def _raise_failure(self) -> None:
+        """Raise the exception of a callback; as in confluent-kafka, the next call does the rest."""
         error = self._failures.take()
         if error is not None:
             raise error
-        self._serve_clocks(handle)
-        return None
 
     def serve_within_batch(self, handle: Handle) -> None:
         """Do what is due while `consume` has messages to return, except for what `ends_batch`."""
@@ -214,11 +220,13 @@ class EventServer:
     # --- Events -------------------------------------------------------------------------------------
 
     def _serve_events(self, handle: Handle) -> Message | None:
-        """Take events until the inbox is empty, or one is a message for the caller."""
+        """Take events until the inbox is empty, one is a message for the caller, or a callback has raised."""
         while self._may_take(handle) and (event := self._inbox.take()) is not None:
             message = self._serve_event(handle, event)
             if message is not None:
                 return message
+            if self._failures and not self.closing:
+                break
         return None
 
     def _may_take(self, handle: Handle) -> bool:
@@ -337,7 +345,7 @@ class EventServer:
         deadline = time.monotonic() + timeout
         self._committer.busy.end(timeout)
         if self._committer.ended:
-            self._committer.report_results()
+            self._committer.report_results(closing=True)
         if not self._applier.owns_partitions:
             # Nothing revokes partitions that were assigned by hand. The membership waits for the commit
             # before it ends.

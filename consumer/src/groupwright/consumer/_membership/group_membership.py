@@ -109,7 +109,13 @@ class GroupMembership(Protocol):
         """
 
     def take_error(self) -> BaseException | None:
-        """Return the exception of a callback, and forget it."""
+        """Return the oldest exception of a callback that is still to be raised, and forget it."""
+
+    def record_error(self, error: BaseException) -> None:
+        """Have the next `serve` raise an exception; for any thread."""
+
+    def log_errors(self) -> None:
+        """Log the exceptions of callbacks that are still to be raised, and forget them."""
 
     def subscribe(
         self,

@@ -13,7 +13,6 @@ from groupwright.consumer._membership.callbacks import (
     Failures,
     RebalanceCallback,
     guard_native_callbacks,
-    guarded,
 )
 from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
@@ -41,7 +40,9 @@ class LibrdkafkaMembership:
         """Prepare the configuration of the handle."""
         self.listeners = Listeners(log)
         self.in_callback = False
-        self._failures = Failures(guard.wake)
+        self._failures = Failures(guard.wake, log)
+        self.take_error, self.record_error = self._failures.take, self._failures.record
+        self.log_errors = self._failures.log_all
         self._guard = guard
         self._interceptors = interceptors
         self._config = config
@@ -70,7 +71,7 @@ class LibrdkafkaMembership:
     def native_config(self) -> dict[str, Any]:
         """Configuration of librdkafka's handle."""
         native = guard_native_callbacks(self._config.native, self._failures)
-        native["on_commit"] = guarded(self._committed, self._failures)
+        native["on_commit"] = self._committed
         if callable(native.get("error_cb")):
             native["error_cb"] = self._recording_errors(native["error_cb"])
         return native
@@ -91,7 +92,7 @@ class LibrdkafkaMembership:
     @property
     def due(self) -> bool:
         """True if the exception of a callback waits to be raised."""
-        return self._failures.error is not None
+        return bool(self._failures)
 
     @property
     def ends_batch(self) -> bool:
@@ -110,7 +111,7 @@ class LibrdkafkaMembership:
     def serve(self, handle: Handle) -> Message | None:
         """Notify listeners of settled rebalances; raise the exception of a callback."""
         self.serve_within_batch(handle)
-        error = self.take_error()
+        error = self._failures.take()
         if error is not None:
             raise error
         return None
@@ -123,10 +124,6 @@ class LibrdkafkaMembership:
     def hold(self, _seconds: float) -> bool:
         """Return False: librdkafka itself holds messages back."""
         return False
-
-    def take_error(self) -> BaseException | None:
-        """Return the exception of a callback, and forget it."""
-        return self._failures.take()
 
     def on_native_error(self, error: KafkaError) -> None:
         """Record an error about the membership, from librdkafka's poll or ``error_cb``."""
@@ -354,7 +351,10 @@ class LibrdkafkaMembership:
         if error is None and self._interceptors:
             self._interceptors.on_commit(_succeeded(partitions))
         if self._config.on_commit is not None:
-            self._config.on_commit(error, partitions)
+            try:
+                self._config.on_commit(error, partitions)
+            except BaseException as raised:  # noqa: BLE001 - inside a native call it would lose a message
+                self._failures.record(raised)
 
 
 def _describe(code: int) -> str:
