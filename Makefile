@@ -20,7 +20,7 @@ OLD_TYPER := -W "ignore:'click.utils:DeprecationWarning"
 HELM = "$$($(BIN)/python charts/tools/programs.py --folder)/helm"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-all test-integration test-fast test-lowest test-wheel lint types check format docs docs-check docs-site lock bench endure clean demo-picture lint-workflows lint-image build sbom release-check package-chart publish-chart publish-image charts-tools charts-upgrade
+.PHONY: help demo demo-pipeline test test-all test-long test-fast test-lowest test-wheel lint types check format docs docs-check docs-site lock bench endure clean demo-picture lint-workflows lint-image build sbom release-check package-chart publish-chart publish-image charts-tools charts-upgrade
 
 # List the targets
 help:
@@ -38,12 +38,12 @@ demo-pipeline: $(VENV)/.pipeline ## Groups that rebalance, followed by Spark on 
 
 test: $(VENV)/.compiled ## Run the tests of every part, on a real Kafka (ARGS="-k name" to choose, JOBS=1 for one at a time)
 	-@$(BIN)/python -m groupwright.testing.class_archive
-	$(PYTEST) -m "not integration" $(ARGS)
-	@echo "make test-all adds clusters in containers, the suites beside confluent-kafka, long histories and benchmarks."
+	$(PYTEST) -m "not (integration or slow)" $(ARGS)
+	@echo "make test-all adds brokers in containers, the comparison with confluent-kafka, the chart under helm, thousands of random histories, demos, reports and benchmarks."
 
-test-integration: $(VENV)/.compiled ## Run what make test leaves out; .ci/run brings what that needs (ARGS as for test)
+test-long: $(VENV)/.compiled ## Run what make test leaves out; .ci/run brings what that needs (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
-	$(PYTEST) -m integration $(ARGS)
+	$(PYTEST) -m "integration or slow" $(ARGS)
 
 test-all: $(VENV)/.compiled ## Run every test in one go (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive

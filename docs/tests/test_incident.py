@@ -20,7 +20,7 @@ from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 PAGE = (Path(__file__).parents[1] / "incident.md").read_text(encoding="utf-8")
 POISON = ("orders", 3, 10)

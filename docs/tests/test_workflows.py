@@ -63,7 +63,7 @@ def test_ci_runs_the_targets_of_the_local_script() -> None:
     local = set(re.findall(r"^make ([a-z-]+)", CI_RUN, re.MULTILINE))
     forge = set().union(*(targets(each) for each in commands("ci") if each.startswith("make ")))
 
-    assert {"lint", "lint-workflows", "types", "test", "test-integration"} <= local
+    assert {"lint", "lint-workflows", "types", "test", "test-long"} <= local
     assert ".ci/run" in commands("ci")
     assert {"lint", "lint-workflows", "types", "test-fast", "test-lowest", "test-wheel"} <= forge
 

@@ -53,6 +53,7 @@ def test_the_fixtures_are_there_and_start_nothing_by_themselves(user: pytest.Pyt
     assert result.duration < 10
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_one_broker_of_the_oldest_line_serves_a_session_and_a_failed_test_shows_its_log(
     user: pytest.Pytester, temporary: Path

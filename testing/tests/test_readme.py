@@ -13,7 +13,7 @@ from groupwright.testing._kafka import engine
 from harness.patience import PATIENCE
 from harness.tools import lacking
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 README = Path(__file__).parents[1] / "README.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)

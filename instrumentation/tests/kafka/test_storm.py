@@ -8,7 +8,7 @@ import pytest
 if TYPE_CHECKING:
     from instrumentation.tests.kafka.conftest import Client, ScenarioRun
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 ONLY = (
     "groupwright-range",

@@ -33,6 +33,7 @@ def test_without_spark_the_command_works_and_says_what_to_install() -> None:
     assert wanted.stderr == "groupwright pipeline: pyspark is missing: pip install 'groupwright[pipeline]'\n"
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_the_demo_shows_who_rebalanced_and_leaves_a_page(
     start_job: Callable[..., Any], tmp_path: Path

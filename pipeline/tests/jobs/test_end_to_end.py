@@ -15,7 +15,7 @@ from groupwright.pipeline import Tables, open_tables, schemas
 from groupwright.pipeline._jobs import positions
 from groupwright.testing import LocalKafka
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 EVENTS = "groupwright.rebalances"
 BROKEN = b"\x00\x01\x00\x20x"
