@@ -10,6 +10,8 @@ JOBS   ?= 4
 # The tests start hundreds of interpreters, each of which would compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Those that need neither a broker nor Spark nor much time.
+QUICK := "not (integration or kafka or spark or slow)"
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
 
 # The parts that the wheel contains.
@@ -50,17 +52,17 @@ test-all: $(VENV)/.compiled ## Run every test in one go (ARGS as for test)
 	$(PYTEST) $(ARGS)
 
 test-fast: $(VENV)/.compiled ## Run the quick tests that need neither Kafka nor Spark (ARGS as for test)
-	$(PYTEST) -m "not (integration or kafka or spark or slow)" $(ARGS)
+	$(PYTEST) -m $(QUICK) $(ARGS)
 
 test-lowest: $(VENV)/.lowest ## Run the quick tests, and some on Kafka, on the lowest supported dependencies (ARGS as for test)
-	$(VENV)/lowest/bin/python -m pytest -n auto $(OLD_TYPER) -m "not (kafka or spark or slow)" $(SHIPPED) $(ARGS)
+	$(VENV)/lowest/bin/python -m pytest -n auto $(OLD_TYPER) -m $(QUICK) $(SHIPPED) $(ARGS)
 	$(VENV)/lowest/bin/python -m pytest $(addprefix consumer/tests/,test_consumer_kafka.py test_oidc.py) -m kafka $(ARGS)
 
 test-wheel: build ## Run the quick tests and the type checkers on the installed wheel (ARGS as for test)
 	$(BIN)/python .ci/wheel-venv $(VENV)/wheel $(DIST)/*.whl
 	cd docs/tests && MYPYPATH= $(abspath $(BIN))/mypy --config-file= --strict --python-executable $(abspath $(VENV))/wheel/bin/python typed_program.py
 	$(BIN)/pyright --pythonpath $(VENV)/wheel/bin/python docs/tests/typed_program.py
-	$(VENV)/wheel/bin/python -m pytest -n auto -m "not (kafka or spark or slow)" $(SHIPPED) $(ARGS)
+	$(VENV)/wheel/bin/python -m pytest -n auto -m $(QUICK) $(SHIPPED) $(ARGS)
 
 check: lint types test ## Style, types and tests in one command
 

@@ -30,6 +30,7 @@ VERSIONS = (0, 1, 2, 3)
 TOPICS = ("a", "orders", "orders.dlq", "é", "\uffee", "\U0001f600")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("assignor", "seed"), [("range", 881), ("roundrobin", 2000)])
 def test_a_java_leader_would_assign_the_same(
     jvm: "Jvm",
@@ -55,6 +56,7 @@ def test_a_java_leader_would_assign_the_same(
     assert given > 20_000
 
 
+@pytest.mark.slow
 def test_a_java_leader_would_assign_the_same_where_racks_matter(
     jvm: "Jvm",
     groups_with_racks: Callable[[int, int], Iterator[Group]],
@@ -70,6 +72,7 @@ def test_a_java_leader_would_assign_the_same_where_racks_matter(
     assert changed_by_racks > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("racks", [[], ["a", "b", "c"]], ids=["no racks", "racks"])
 def test_a_thousand_members_get_what_a_java_leader_would_give_them(
     jvm: "Jvm", seeded: Callable[[int], random.Random], racks: list[str]

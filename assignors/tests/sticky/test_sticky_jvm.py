@@ -55,6 +55,7 @@ def comparable(group: Group) -> Group:
     return Group(members, sizes)
 
 
+@pytest.mark.slow
 def test_a_java_leader_of_sticky_is_never_more_even_and_never_moves_less(
     jvm: "Jvm",
     reference: "type[Reference]",
@@ -81,6 +82,7 @@ def test_a_java_leader_of_sticky_is_never_more_even_and_never_moves_less(
     assert moves_more > 200
 
 
+@pytest.mark.slow
 def test_a_java_group_of_cooperative_sticky_never_comes_to_rest_any_better(
     jvm: "Jvm",
     reference: "type[Reference]",

@@ -69,11 +69,18 @@ if importlib.util.find_spec("confluent_kafka.aio"):  # from 2.13 on
     CLIENTS["plain-asyncio"] = Client(AIOConsumer, "cooperative-sticky", ours=False)
 
 
+_FIRST = ("groupwright-cooperative", "groupwright-kip848", "plain-range", "plain-kip848")
+"""Kinds with each way of being a member and of being assigned; tests with the others are marked slow."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that wants a `client` for each kind of client, or for those of its module's `ONLY`."""
     if "client" in metafunc.fixturenames:
-        clients = _clients(metafunc.module)
-        metafunc.parametrize("client", clients.values(), ids=clients, scope="module")
+        clients = [
+            pytest.param(client, id=name, marks=() if name in _FIRST else pytest.mark.slow)
+            for name, client in _clients(metafunc.module).items()
+        ]
+        metafunc.parametrize("client", clients, scope="module")
 
 
 def _clients(module: Any) -> Mapping[str, Client]:
@@ -362,8 +369,8 @@ Scenario = Callable[[ScenarioRun], Any]
 
 @pytest.fixture(scope="module")
 def outcome_of(brisk_kafka: LocalKafka, request: pytest.FixtureRequest) -> Callable[[Scenario, Client], Any]:
-    """Return a scenario's outcome for one kind of client; the first call runs it for all kinds at once."""
-    outcomes: dict[Scenario, dict[Client, Future[Any]]] = {}
+    """Return a scenario's outcome for one kind of client; the first call runs it for such kinds at once."""
+    outcomes: dict[tuple[Scenario, bool], dict[Client, Future[Any]]] = {}
     is_preview = brisk_kafka.version.startswith("3.")
     clients = {
         name: each
@@ -379,13 +386,15 @@ def outcome_of(brisk_kafka: LocalKafka, request: pytest.FixtureRequest) -> Calla
     def ask(scenario: Scenario, client: Client) -> Any:
         if client not in clients.values():
             pytest.skip(f"Kafka {brisk_kafka.version} has group.protocol=consumer in preview only")
-        if scenario not in outcomes:
-            with ThreadPoolExecutor(len(clients)) as threads:
-                barrier = threading.Barrier(len(clients))
-                outcomes[scenario] = {
+        is_first = client in map(CLIENTS.get, _FIRST)
+        if (scenario, is_first) not in outcomes:
+            together = {name: each for name, each in clients.items() if (name in _FIRST) is is_first}
+            with ThreadPoolExecutor(len(together)) as threads:
+                barrier = threading.Barrier(len(together))
+                outcomes[scenario, is_first] = {
                     each: threads.submit(run_one, scenario, name, each, barrier)
-                    for name, each in clients.items()
+                    for name, each in together.items()
                 }
-        return outcomes[scenario][client].result()
+        return outcomes[scenario, is_first][client].result()
 
     return ask

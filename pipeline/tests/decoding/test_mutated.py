@@ -15,9 +15,6 @@ import pytest
 from groupwright.pipeline._decoding import COLUMNS, MALFORMED, UNKNOWN, decode_batch
 from groupwright.pipeline._decoding.messages import RECORD_KINDS
 
-pytestmark = pytest.mark.slow
-
-
 _BATCHES, _DAMAGED = 50, 2000
 _LONGEST = 1500
 _HOSTILE = [
@@ -49,6 +46,7 @@ def _damaged(record: tuple[bytes, bytes], random: np.random.Generator) -> tuple[
     return parts[0], parts[1]
 
 
+@pytest.mark.slow
 def test_no_damage_raises_and_none_reaches_another_row(golden_records: list[Any], batch: MakeBatch) -> None:
     whole = [
         (record.key, record.value)
@@ -190,6 +188,7 @@ def test_a_damaged_subscription_leaves_the_rest_of_the_generation(batch: MakeBat
     assert (row["raw_key"], row["raw_value"]) == (b"\0\2\0\1g", value)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_tags_and_lists_of_a_million_do_not_hold_up_the_others(batch: MakeBatch) -> None:
     # A few array operations an element would be minutes; walked one by one, each takes a second.
