@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Those that need neither a broker nor Spark nor much time.
 QUICK := "not (integration or kafka or spark or slow)"
-PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder
 
 # The parts that the wheel contains.
 SHIPPED := core assignors consumer instrumentation pipeline testing cli
