@@ -29,7 +29,7 @@ from groupwright.testing._kafka.ports import free_port
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
 def produce_events(kafka: LocalKafka, topic: str, number: int, partition: int = 0) -> None:
