@@ -27,7 +27,7 @@ IGNORED, UNSUPPORTED = ProblemKind.IGNORED, ProblemKind.UNSUPPORTED
             {"security.protocol": "SSL", "ssl.ca.location": "/nope"},
             "ssl.ca.location",
             INVALID,
-            "No such file",
+            "no such file",
         ),
         ({"sasl.mechanism": "PLAIN", "security.protocol": "SASL_SSL"}, "sasl.mechanism", INVALID, "username"),
         ({"load.check.interval.ms": "often"}, "load.check.interval.ms", INVALID, "whole number"),

@@ -148,7 +148,7 @@ def test_another_claim_may_name_the_principal(endpoint: Endpoint) -> None:
         (
             200,
             json.dumps({"access_token": jwt(sub="")}),
-            "gave a token without a claim 'sub'; sasl.oauthbearer.sub",
+            "gave a token without the claim that sasl.oauthbearer.sub.claim.name names",
         ),
     ],
 )
@@ -213,7 +213,7 @@ BASE = {
         ({"sasl.oauthbearer.extensions": "a"}, "takes name=value pairs"),
         (
             {"sasl.oauthbearer.grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer"},
-            "jwt-bearer is not supported; write an oauth_cb that fetches the token",
+            "grant.type takes client_credentials alone: for another one, write an oauth_cb",
         ),
         (
             {"sasl.oauthbearer.metadata.authentication.type": "azure_imds"},
@@ -221,7 +221,7 @@ BASE = {
         ),
         ({"https.ca.location": "/nowhere"}, "https.ca.location cannot be used"),
         ({"https.ca.pem": "x", "https.ca.location": "x"}, "are both set; leave one of them out"),
-        ({"sasl.oauthbearer.method": "magic"}, "takes default or oidc, not 'magic'"),
+        ({"sasl.oauthbearer.method": "magic"}, "takes default or oidc: set one of them"),
     ],
 )
 def test_what_cannot_be_served_is_refused(keys: dict[str, Any], words: str) -> None:
@@ -303,7 +303,7 @@ def test_a_consumer_is_not_made_without_a_first_token(
 ) -> None:
     """As with any `oauth_cb`: confluent-kafka waits for 10 s."""
     endpoint.status, endpoint.content = 401, lambda: '{"error": "invalid_client"}'
-    with pytest.raises(KafkaException, match="OAuth token not set within 10 seconds"):
+    with pytest.raises(KafkaException, match=r"OAuth token not set within 10 .* answered 401"):
         consumer_of(kafka, endpoint)
 
     assert f"{endpoint.url} answered 401: invalid_client" in caplog.text

@@ -21,6 +21,7 @@ from groupwright.testing._kafka.certificates import Certificates, write_certific
 from harness.patience import PATIENCE
 
 SECRET = "marked-secret"  # noqa: S105 - what nothing may show
+PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----\n"
 LOG = logging.getLogger("groupwright.consumer.tests")
 
 
@@ -121,13 +122,35 @@ def test_an_encrypted_key_without_its_password_asks_nobody(
 ) -> None:
     """OpenSSL would ask on the terminal, and wait."""
     certificate, _ = certificates.of("alice")
-    for wrong in ({}, {"ssl_key_password": f"not-{SECRET}"}):
+    for wrong, words in (
+        ({}, f"ssl.key.location ({encrypted}) is encrypted: set ssl.key.password"),
+        (
+            {"ssl_key_password": f"not-{SECRET}"},
+            f"ssl.key.password does not open ssl.key.location ({encrypted}): set the password with which",
+        ),
+    ):
         with pytest.raises(ConfigurationError) as caught:
             tls(ssl_certificate_location=certificate, ssl_key_location=encrypted, **wrong)
-        assert str(caught.value).startswith(
-            "ssl.certificate.* and ssl.key.* cannot be used (if the key is encrypted"
-        )
+        assert str(caught.value).startswith(words)
         assert SECRET not in str(caught.value)
+
+
+def test_a_key_must_belong_to_the_certificate(certificates: Certificates) -> None:
+    certificate, _ = certificates.of("alice")
+    _, other = certificates.expired
+    with pytest.raises(ConfigurationError) as caught:
+        tls(ssl_certificate_location=certificate, ssl_key_pem=other.read_text(encoding="ascii"))
+
+    assert str(caught.value).startswith(
+        "ssl.key.pem is not the key of ssl.certificate.location: set the key that belongs to the certificate"
+    )
+
+
+def test_a_certificate_without_its_key_is_not_presented(certificates: Certificates) -> None:
+    certificate, _ = certificates.of("alice")
+
+    assert tls(ssl_certificate_location=certificate) is not None
+    assert tls(ssl_certificate_pem=certificate.read_text(encoding="ascii")) is not None
 
 
 def test_strings_need_no_file_in_memory(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,40 +184,55 @@ def test_a_key_store_needs_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"ssl_ca_location": "/no/ca"}, "ssl.ca.location cannot be used (/no/ca): No such file or directory"),
+        (
+            {"ssl_ca_location": "/dev/no/ca"},
+            "ssl.ca.location cannot be used: no such file or directory below /dev. Correct the path",
+        ),
+        (
+            {"ssl_ca_location": PEM},
+            "ssl.ca.location has PEM text where a path belongs: set ssl.ca.pem instead",
+        ),
+        ({"ssl_crl_location": PEM}, "ssl.crl.location has PEM text where a path belongs: write it to a file"),
         ({"ssl_ca_pem": SECRET}, "ssl.ca.pem cannot be used: "),
-        ({"ssl_crl_location": "/no/crl"}, "ssl.crl.location cannot be used (/no/crl): No such file"),
-        ({"ssl_cipher_suites": "none"}, "ssl.cipher.suites cannot be used (none): No cipher can be selected"),
+        (
+            {"ssl_crl_location": "/no/crl"},
+            "ssl.crl.location cannot be used: no such file or directory below /",
+        ),
+        ({"ssl_cipher_suites": SECRET}, "ssl.cipher.suites cannot be used: No cipher can be selected"),
         (
             {"ssl_endpoint_identification_algorithm": "ssh"},
             "ssl.endpoint.identification.algorithm takes none or https",
         ),
-        ({"ssl_certificate_pem": SECRET}, "a client's certificate needs its key, and the other way round"),
-        ({"ssl_key_location": "/key"}, "a client's certificate needs its key, and the other way round"),
         (
-            {"ssl_key_pem": SECRET, "ssl_certificate_pem": SECRET},
-            "ssl.certificate.* and ssl.key.* cannot be used",
+            {"ssl_certificate_pem": SECRET},
+            "ssl.certificate.pem has no certificate as PEM: set one that begins",
         ),
         (
-            {"ssl_key_location": "/no/key", "ssl_certificate_location": "/no/certificate"},
-            (
-                "ssl.certificate.* and ssl.key.* cannot be used (if the key is encrypted, "
-                "ssl.key.password opens it): No such file or directory: /no/certificate"
-            ),
+            {"ssl_key_location": SECRET},
+            "ssl.key.location is set, and there is no certificate of it: set ssl.certificate.location or",
+        ),
+        (
+            {"ssl_certificate_location": __file__, "ssl_key_pem": SECRET},
+            f"ssl.certificate.location ({__file__}) has no certificate as PEM",
+        ),
+        (
+            {"ssl_certificate_location": PEM, "ssl_key_pem": SECRET},
+            "ssl.certificate.location has PEM text where a path belongs: set ssl.certificate.pem instead",
         ),
         ({"ssl_keystore_location": "/store"}, "ssl.keystore.location needs ssl.keystore.password"),
         (
             {"ssl_keystore_location": "/store", "ssl_keystore_password": SECRET},
-            "ssl.keystore.location cannot be used (/store): No such file or directory: /store",
+            "ssl.keystore.location cannot be used: no such file or directory below /. Correct the path",
         ),
         (
             {"ssl_keystore_location": __file__, "ssl_keystore_password": SECRET},
-            f"ssl.keystore.location cannot be used ({__file__}): ",
+            f"ssl.keystore.password does not open ssl.keystore.location ({__file__}), or this is no PKCS#12",
         ),
         (
             {"ssl_keystore_location": "/store", "ssl_keystore_password": SECRET, "ssl_key_pem": SECRET},
             "ssl.keystore.location and ssl.key.pem are both set; leave one of them out",
         ),
+        ({"ssl_keystore_location": f"{SECRET}\0"}, "ssl.keystore.location has a NUL character: remove it"),
         ({"ssl_curves_list": "X25519"}, "ssl.curves.list is not supported; librdkafka's OpenSSL is its own"),
     ],
 )
@@ -261,8 +299,11 @@ def test_kerberos_needs_its_package_and_knows_its_service(monkeypatch: pytest.Mo
             "sasl.mechanism GSSAPI needs the package `gssapi` for the connection to",
         ),
         (
-            {"sasl_mechanism": "AWS"},
-            "sasl.mechanism AWS is not supported; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ",
+            {"sasl_mechanism": "SCRAM-SHA512"},
+            (
+                "sasl.mechanism takes PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, did you mean "
+                "'SCRAM-SHA-512'?"
+            ),
         ),
         ({"sasl_mechanism": "PLAIN"}, "sasl.mechanism PLAIN needs sasl.username and sasl.password"),
         (
@@ -318,8 +359,9 @@ def test_the_recipe_for_amazons_msk_gives_tokens(monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_no_token_and_a_token_of_old_are_no_tokens() -> None:
-    tokens = Tokens(lambda _: (SECRET, time.time() - 7), LOG)
+def test_no_token_and_a_token_of_old_are_no_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    tokens = Tokens(lambda _: (SECRET, now + 60), LOG)
     with pytest.raises(
         TokenUnavailableError, match="oauth_cb has given no token: it has not been called yet"
     ):
@@ -327,12 +369,23 @@ def test_no_token_and_a_token_of_old_are_no_tokens() -> None:
     assert not tokens.was_called
 
     tokens.refresh("")
-    assert tokens.was_called
+    assert (tokens.was_called, tokens.failure) == (True, "")
+    monkeypatch.setattr(time, "time", lambda: now + 67)
     with pytest.raises(
         TokenUnavailableError, match="expired 7 s ago; expiry is in seconds since the epoch"
     ) as caught:
         tokens.current()
     assert SECRET not in str(caught.value)
+
+
+def test_a_callback_that_returns_an_expired_token_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    tokens = Tokens(lambda _: (SECRET, time.time() - 7), LOG)
+    with pytest.raises(ValueError, match="expired 7 s ago"):
+        tokens.refresh("")
+
+    expired = "oauth_cb gave no token: it returned a token that expired 7 s ago"
+    assert tokens.failure == f"{expired}; expiry is in seconds since the epoch"
+    assert caplog.messages == [tokens.failure]
 
 
 def test_a_callback_that_raises_is_logged_and_told_once_no_token_is_left(

@@ -52,7 +52,7 @@ def test_no_secret_is_shown() -> None:
         ([*NEEDED, "max_offsets_per_trigger=0"], "max_offsets_per_trigger=0: it must be at least 1"),
         ([*NEEDED, "on_data_loss=ignore"], "on_data_loss=ignore: it must be fail or restart"),
         ([*NEEDED, "once=perhaps"], "once='perhaps' is not a valid bool"),
-        ([*NEEDED, "trigger_seconds"], "'trigger_seconds' is not a setting: write KEY=VALUE"),
+        ([*NEEDED, "trigger_seconds"], "setting 3 is not of the form KEY=VALUE"),
         ([*NEEDED, "format=iceberg"], "state is not set"),
         ([*NEEDED, "retention_days=3"], "retention_days=3 is less than lookback_days=7"),
         ([*NEEDED, "trigger_seconds=nan"], "trigger_seconds=nan: it must be at most"),

@@ -27,7 +27,9 @@ from groupwright.consumer._config.settings import (
     refuse_unsupported,
     with_values,
 )
+from groupwright.consumer._config.tokens import Tokens
 from groupwright.consumer.errors import ConfigurationError
+from groupwright.core.configuration import without_secrets
 from groupwright.core.spelling import did_you_mean
 
 __all__ = ["ConfigurationProblem", "ProblemKind", "find_problems", "known_properties"]
@@ -87,13 +89,26 @@ def known_properties() -> frozenset[str]:
     return frozenset(SETTINGS) | frozenset(ALIASES)
 
 
-def with_suggestion(error: KafkaException, config: Mapping[str, Any]) -> KafkaException:
-    """Return librdkafka's rejection of a configuration, with the closest name if a property is unknown."""
-    rejection = error.args[0].str()
-    keys = map(str, flatten(config))
-    unknown = next((key for key in keys if f'{_UNKNOWN}: "{key}"' in rejection), None)
+def rejection(
+    error: KafkaException | SystemError, config: Mapping[str, Any], tokens: Tokens | None
+) -> KafkaException:
+    """Return librdkafka's rejection of a configuration without its secrets.
+
+    If a property is unknown, the message has the closest name; if there is no token, the reason.
+    confluent-kafka raises a SystemError if there is an ``error_cb`` and no token.
+    """
+    if tokens is not None and (
+        isinstance(error, SystemError) or error.args[0].code() == KafkaError.SASL_AUTHENTICATION_FAILED
+    ):
+        text = f"OAuth token not set within 10 seconds timeout: {tokens.failure}"
+        return KafkaException(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED, text))
+    if isinstance(error, SystemError):
+        return KafkaException(KafkaError(KafkaError._FAIL, str(error)))  # noqa: SLF001 - public
+    flat = flatten(config)
+    reason = without_secrets(error.args[0].str(), flat)
+    unknown = next((key for key in map(str, flat) if f'{_UNKNOWN}: "{key}"' in reason), None)
     hint = did_you_mean(unknown, known_properties()) if unknown is not None else ""
-    return KafkaException(KafkaError(error.args[0].code(), f"{rejection}{hint}")) if hint else error
+    return KafkaException(KafkaError(error.args[0].code(), f"{reason}{hint}"))
 
 
 def find_problems(config: Mapping[str, Any]) -> list[ConfigurationProblem]:
@@ -121,12 +136,12 @@ def _problems_of_one(key: str, value: object) -> Iterator[ConfigurationProblem]:
         return
     if key in _NOT_PASSED:
         return
-    rejection = _rejection(key, value)
-    if setting is None and rejection is None:
+    reason = _rejection(key, value)
+    if setting is None and reason is None:
         yield ConfigurationProblem(
             key, ProblemKind.IGNORED, f"{key} is a property of producers, which consumers ignore"
         )
-    elif rejection is not None and _UNKNOWN in rejection:
+    elif reason is not None and _UNKNOWN in reason:
         version = confluent_kafka.libversion()[0]
         yield ConfigurationProblem(
             key,
@@ -134,10 +149,10 @@ def _problems_of_one(key: str, value: object) -> Iterator[ConfigurationProblem]:
             f"librdkafka {version} has no property {key}"
             + ("; a later one has it" if setting is not None else ""),
         )
-    elif rejection is not None:
-        limits = setting.limits if setting is not None and "range" not in rejection else None
+    elif reason is not None:
+        limits = setting.limits if setting is not None and "range" not in reason else None
         takes = f"; it takes a number from {limits[0]} to {limits[1]}" if limits is not None else ""
-        yield ConfigurationProblem(key, ProblemKind.INVALID, f"{rejection}{takes}")
+        yield ConfigurationProblem(key, ProblemKind.INVALID, f"{reason}{takes}")
 
 
 def _rejection(key: str, value: object) -> str | None:
@@ -151,9 +166,9 @@ def _librdkafka_rejection(config: Mapping[str, Any]) -> str | None:
     try:
         confluent_kafka.Consumer({"group.id": "unnamed", "log_level": 0, **config}).close()
     except confluent_kafka.KafkaException as error:
-        return str(error.args[0].str()).rstrip()
+        return without_secrets(error.args[0].str(), config).rstrip()
     except (TypeError, ValueError) as error:
-        return f"{', '.join(config)}: {error}"
+        return without_secrets(f"{', '.join(config)}: {error}", config)
     return None
 
 

@@ -135,16 +135,19 @@ class Consumer(Observable, confluent_kafka.Consumer):
                 self._consumer_config, self._guard, self._prefetch, self._interceptors, log
             )
         leave_to_parent(self)
+        rejected: confluent_kafka.KafkaException | None = None
         try:
             super().__init__({**self._member.native_config, **of_bases})
         except BaseException as error:
             self._member.stop()
             del self._guard  # the class's is that of a closed consumer
-            if not isinstance(error, confluent_kafka.KafkaException):
+            if not isinstance(error, (confluent_kafka.KafkaException, SystemError)):
                 raise
-            from groupwright.consumer.configuration import with_suggestion  # noqa: PLC0415 - for errors alone
+            from groupwright.consumer.configuration import rejection  # noqa: PLC0415 - for errors alone
 
-            raise with_suggestion(error, config) from None
+            rejected = rejection(error, config, network.security.tokens)
+        if rejected is not None:
+            raise rejected  # outside of `except`: librdkafka's own error, which may show a key, is no context
         # The function does not refer to this object, so that one dropped without close() can be collected.
         self._collection_hook = CollectionHook(self._member.start(self))
 

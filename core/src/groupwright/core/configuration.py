@@ -1,6 +1,8 @@
 """A confluent-kafka configuration, read with librdkafka's defaults and by its syntax of values."""
 
+import itertools
 import math
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -25,8 +27,14 @@ STRATEGY = "partition.assignment.strategy"
 _TRUE = frozenset({"true", "t", "1"})
 _FALSE = frozenset({"false", "f", "0"})
 _NUMBER = re.compile(r"\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9]\d*))")
-_SECRET = re.compile(r"password|secret|private|pem|^ssl[._]key|^sasl\.oauthbearer\.")
-"""Keys whose values are, or may contain, secrets."""
+_CONFIDENTIAL = re.compile(r"^(enable\.)?(ssl|sasl|https)[._]|^security\.|pas+w|secret|private|token|pem$")
+"""Keys whose values are, or may by mistake be, secrets: a key's PEM text, say, where its path belongs."""
+_SECRET = re.compile(r"[\0-\x1f]|-----BEGIN|pas+w|secret|:[^@\s]*@", re.IGNORECASE)
+"""Parts of secrets that are put under other keys: PEM text, say, or an URL with a password."""
+_BETWEEN_PIECES = re.compile(r"[\s,;:]+|\\n")
+"""Separators at which librdkafka splits values before it shows a part of them."""
+_SHORTENED = 8
+"""Characters of a secret by which a shortened copy of it is found in a text."""
 
 
 class Configuration:
@@ -122,14 +130,54 @@ def strategy_names(strategy: object) -> list[str]:
     return [each.strip() if isinstance(each, str) else str(getattr(each, "name", each)) for each in given]
 
 
+def is_public(key: str, value: object) -> bool:
+    """Return whether messages, logs and metrics may show a setting's value.
+
+    Of ``ssl.*``, ``sasl.*`` and their like, only the path of a file that exists is public.
+    """
+    if value is None or isinstance(value, bool):
+        return True
+    if _CONFIDENTIAL.search(key):
+        return isinstance(value, (str, os.PathLike)) and os.path.exists(value)  # noqa: PTH110 - Path.exists may raise
+    return isinstance(value, (int, float)) or (isinstance(value, str) and not _SECRET.search(value))
+
+
+def shown(key: str, value: object) -> str:
+    """Return a setting's value for a message, or ``the given value`` if it is not public."""
+    return repr(value) if is_public(key, value) else "the given value"
+
+
+def without_secrets(text: str, config: Mapping[str, Any]) -> str:
+    """Return another library's message with ``...`` for the configuration's values that are not public."""
+    for key, value in config.items():
+        if callable(value) or is_public(key, value):
+            continue
+        secret = str(value).partition("\0")[0]  # C's strings end there
+        pieces = [piece for piece in _BETWEEN_PIECES.split(secret) if len(piece) >= _SHORTENED]
+        for each in (secret, *pieces):
+            text = _without(text, each)
+    return text
+
+
+def _without(text: str, secret: str) -> str:
+    """Return the text with ``...`` for a secret, and for beginnings of a long one."""
+    if len(secret) < _SHORTENED:
+        # Not inside of other words: a short value may be a part of them.
+        return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "...", text) if secret else text
+    while (start := text.find(secret[:_SHORTENED])) >= 0:
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(secret, text[start:], strict=False))
+        text = f"{text[:start]}...{text[start + sum(1 for _ in same) :]}"
+    return text
+
+
 def public_settings(config: Mapping[Any, Any]) -> dict[str, object]:
-    """Return the settings without functions and possible secrets, and with assignors by their names."""
-    shown: dict[str, object] = {
+    """Return the settings with public values, without functions, and with assignors by their names."""
+    public: dict[str, object] = {
         key: value
         for key, value in config.items()
-        if isinstance(key, str) and isinstance(value, (str, int, float)) and not _SECRET.search(key)
+        if isinstance(key, str) and isinstance(value, (str, int, float)) and is_public(key, value)
     }
     strategy = config.get(STRATEGY)
-    if strategy is not None and STRATEGY not in shown:
-        shown[STRATEGY] = ",".join(strategy_names(strategy))
-    return shown
+    if strategy is not None and STRATEGY not in public:
+        public[STRATEGY] = ",".join(strategy_names(strategy))
+    return public

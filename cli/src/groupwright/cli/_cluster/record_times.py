@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.core.configuration import without_secrets
 
 RecordKey = tuple[str, int, int]
 """Topic, partition and offset."""
@@ -46,7 +47,8 @@ def record_times(
     try:
         consumer = Consumer({**settings, **_READER})
     except KafkaException as error:
-        raise CommandError(str(error.args[0].str()), ExitStatus.USAGE) from None
+        reason = without_secrets(error.args[0].str(), settings)
+        raise CommandError(reason, ExitStatus.USAGE) from None
     left: dict[tuple[str, int], list[int]] = {}
     for topic, partition, offset in sorted(offsets, reverse=True):
         left.setdefault((topic, partition), []).append(offset)  # the lowest last

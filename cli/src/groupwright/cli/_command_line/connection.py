@@ -80,6 +80,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     Raises:
         CommandError: The file cannot be read, or has a setting that cannot be translated.
     """
+    # Raised outside of `except`: the context, such as a JSONDecodeError, would hold the whole file.
     try:
         text = path.read_text(encoding="utf-8")
         match path.suffix:
@@ -90,7 +91,13 @@ def read_settings(path: Path) -> dict[str, Any]:
             case _:
                 loaded = _properties(text)
     except (OSError, ValueError) as error:
-        raise unusable_file(path, "read", error) from None
+        failure = unusable_file(path, "read", error)
+    else:
+        return _settings(path, loaded)
+    raise failure
+
+
+def _settings(path: Path, loaded: Any) -> dict[str, Any]:
     if not isinstance(loaded, dict):
         raise CommandError(f"{path} has no settings: write an object of keys and values", ExitStatus.USAGE)
     try:
@@ -113,7 +120,8 @@ def _properties(text: str) -> dict[str, str]:
     for number, line in _logical_lines(text):
         found = re.match(r"([^=:\s]+)\s*[=:]\s*(.*)", line)
         if found is None:
-            raise ValueError(f"line {number} is not a setting: {line!r}; write key=value")
+            # The line is not shown: it may be one of a private key.
+            raise ValueError(f"line {number} is not a setting: write key=value")
         settings[found[1]] = found[2].strip()
     if _JAAS in settings:  # Java's properties have escapes, which librdkafka's do not
         settings[_JAAS] = re.sub(r"\\(.)", r"\1", settings[_JAAS])
@@ -159,7 +167,7 @@ def _translated(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _jaas(value: str, _: Mapping[str, Any]) -> dict[str, Any]:
-    module = value.split(maxsplit=1)[0].rpartition(".")[2]
+    module = value.strip().partition(" ")[0].rpartition(".")[2]
     options = {
         name: re.sub(r"\\(.)", r"\1", quoted) if quoted else bare
         for name, quoted, bare in _JAAS_OPTION.findall(value)
@@ -180,8 +188,9 @@ def _jaas(value: str, _: Mapping[str, Any]) -> dict[str, Any]:
         return {"sasl.oauthbearer.method": "oidc"} | {
             key: options[name] for name, key in keys.items() if name in options
         }
+    named = module if module.isidentifier() and module.endswith(("Module", "Login")) else "no login module"
     raise ValueError(
-        f"sasl.jaas.config names {module}, which is not supported; set sasl.mechanism and sasl.username"
+        f"sasl.jaas.config names {named}, which is not supported; set sasl.mechanism and sasl.username"
     )
 
 
@@ -190,7 +199,7 @@ def _trust_store(value: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "PEM":
         return {"ssl.ca.location": value}
     raise ValueError(
-        f"ssl.truststore.location is a {kind} file, which only Java reads. Export its certificates, with "
+        f"ssl.truststore.location is {_file_of(kind)}, which only Java reads. Export its certificates, with "
         "`keytool -exportcert -rfc`, to a PEM file, and set ssl.ca.location"
     )
 
@@ -203,9 +212,14 @@ def _key_store(value: str, settings: Mapping[str, Any]) -> dict[str, Any]:
             return {"ssl.certificate.location": value, "ssl.key.location": value}
         case kind:
             raise ValueError(
-                f"ssl.keystore.location is a {kind} file, which only Java reads. Convert it, with `keytool "
-                "-importkeystore -deststoretype pkcs12`, and set ssl.keystore.type=PKCS12"
+                f"ssl.keystore.location is {_file_of(kind)}, which only Java reads. Convert it, with "
+                "`keytool -importkeystore -deststoretype pkcs12`, and set ssl.keystore.type=PKCS12"
             )
+
+
+def _file_of(kind: str) -> str:
+    """Return a type of key stores in words, or `a file` if there is no such type: it may be a secret."""
+    return f"a {kind} file" if kind in {"BCFKS", "JKS", "PKCS12"} else "a file"
 
 
 _JAVA: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {

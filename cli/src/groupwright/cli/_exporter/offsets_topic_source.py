@@ -14,6 +14,7 @@ from groupwright.cli._exporter.admin_source import AdminSource, CommittedByGroup
 from groupwright.cli._exporter.committed_offsets import CommittedOffsets
 from groupwright.cli._exporter.limits import GroupLimit
 from groupwright.cli._exporter.snapshot import OffsetsTopicState
+from groupwright.core.configuration import without_secrets
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.pipeline import decode_batch
 
@@ -57,7 +58,8 @@ class OffsetsLog:
         try:
             self._consumer = Consumer({**settings, **_READER})
         except KafkaException as error:
-            raise CommandError(str(error.args[0].str()), ExitStatus.USAGE) from None
+            reason = without_secrets(error.args[0].str(), settings)
+            raise CommandError(reason, ExitStatus.USAGE) from None
         self._timeout = timeout
         self._partitions = 0
         self._positions: dict[int, int] = {}

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from groupwright.cli.demo.errors import DemoError
+from groupwright.core.configuration import without_secrets
 
 _REQUEST_SECONDS = 10.0
 _DOWN_SECONDS = 2.0
@@ -45,7 +46,10 @@ class Cluster:
         try:
             self._admin = AdminClient(configuration)
         except KafkaException as error:
-            raise DemoError(f"the settings of the connection are wrong: {error.args[0].str()}") from error
+            reason = without_secrets(error.args[0].str(), connection)
+        else:
+            return
+        raise DemoError(f"the settings of the connection are wrong: {reason}")
 
     def wait_until_ready(self) -> None:
         """Wait until the cluster responds.

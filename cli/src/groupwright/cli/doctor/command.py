@@ -74,7 +74,7 @@ def doctor(
         given = read_settings(config) if config is not None else {}
         if bootstrap_servers:
             given["bootstrap.servers"] = bootstrap_servers
-        given |= dict(map(_setting, settings or ()))
+        given |= dict(_setting(number, text) for number, text in enumerate(settings or (), start=1))
         if not given:
             raise CommandError(
                 "no settings are given: pass KEY=VALUE, or a file with --config", ExitStatus.USAGE
@@ -90,11 +90,13 @@ def doctor(
     raise typer.Exit(status)
 
 
-def _setting(text: str) -> tuple[str, str]:
+def _setting(number: int, text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
+        # The argument is not shown: it may be a password.
         raise CommandError(
-            f"{text!r} is not a setting: write KEY=VALUE, such as session.timeout.ms=45000", ExitStatus.USAGE
+            f"setting {number} is not of the form KEY=VALUE, such as session.timeout.ms=45000",
+            ExitStatus.USAGE,
         )
     return key.strip(), value.strip()
 

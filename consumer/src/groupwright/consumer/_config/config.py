@@ -14,12 +14,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from groupwright.consumer._config.network_config import NetworkConfig
-from groupwright.consumer._config.security import Security, read_security
+from groupwright.consumer._config.security import MECHANISMS, Security, read_security
 from groupwright.consumer._config.settings import SETTINGS, flatten, refuse_unsupported, with_values
 from groupwright.consumer._protocol.subscription import read_pattern
 from groupwright.consumer._protocol.timers import Timing
 from groupwright.consumer.errors import ConfigurationError
-from groupwright.core.configuration import DEFAULTS, STRATEGY, parse_boolean, parse_integer, public_settings
+from groupwright.core.configuration import (
+    DEFAULTS,
+    STRATEGY,
+    parse_boolean,
+    parse_integer,
+    public_settings,
+    shown,
+)
 
 if TYPE_CHECKING:
     from groupwright.assignors import Assignor
@@ -36,7 +43,7 @@ _BROKER_DECIDES = (
     "group.protocol.type",
 )
 
-_SERVER = re.compile(r"(\w+://)?(\[[^\[\]]+\]|[^:\[\]]+)(:\d{1,5})?")
+_SERVER = re.compile(r"(\w+://)?(\[[^\[\]\s]+\]|[^:\[\]\s]+)(:\d{1,5})?")
 _BARE_IPV6 = re.compile(r"[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
 
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
@@ -90,14 +97,14 @@ class _Reader:
         """Return one of the choices, the first by default."""
         value = str(self._value(key, choices[0])).lower()
         if value not in choices:
-            raise ConfigurationError(f"{key} takes {', '.join(choices)}, not {value!r}")
+            raise ConfigurationError(f"{key} takes {', '.join(choices)}, not {shown(key, value)}")
         return value
 
     def number(self, key: str) -> int:
         value = self._value(key)
         number = parse_integer(value)
         if number is None:
-            raise ConfigurationError(f"{key} takes a whole number, not {value!r}")
+            raise ConfigurationError(f"{key} takes a whole number, not {shown(key, value)}")
         least, most = SETTINGS[key].limits or (number, number)
         if not least <= number <= most:
             raise ConfigurationError(f"{key} takes {least} to {most}, not {number}")
@@ -110,7 +117,7 @@ class _Reader:
         value = self._value(key)
         flag = parse_boolean(value)
         if flag is None:
-            raise ConfigurationError(f"{key} takes true or false, not {value!r}")
+            raise ConfigurationError(f"{key} takes true or false, not {shown(key, value)}")
         return flag
 
     def _value(self, key: str, otherwise: object = None) -> object:
@@ -198,6 +205,8 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
     """
     broker_assigned = is_broker_assigned(config)
     written = flatten(config)
+    if not _has_known_mechanism(written):
+        del written["sasl.mechanism"]  # unused, and librdkafka would log it
     config = with_values(written)
     reader = _Reader(config)
     group = reader.text("group.id")
@@ -206,7 +215,7 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
     servers = _servers(reader.text("bootstrap.servers"))
     on_commit = written.get("on_commit", _no_callback)
     if not callable(on_commit):
-        raise ConfigurationError(f"on_commit takes a function, not {on_commit!r}")
+        raise ConfigurationError(f"on_commit takes a function, not {shown('on_commit', on_commit)}")
     log: logging.Logger = config.get("logger") or logging.getLogger("groupwright.consumer")
     timing = _timing(reader, log, broker_assigned=broker_assigned)
     auto_commit_interval = reader.seconds("auto.commit.interval.ms")
@@ -250,6 +259,12 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         broker_assigned=broker_assigned,
         settings=public_settings(config),
     )
+
+
+def _has_known_mechanism(config: Mapping[str, Any]) -> bool:
+    """Return False for an unknown ``sasl.mechanism`` that is not used."""
+    mechanism, protocol = config.get("sasl.mechanism"), str(config.get("security.protocol"))
+    return mechanism is None or str(mechanism).upper() in MECHANISMS or "SASL" in protocol.upper()
 
 
 def read_connection(config: Mapping[str, Any], *, timeout: float) -> NetworkConfig:
@@ -299,8 +314,8 @@ def _servers(value: str) -> str:
     for server in servers:
         if not _SERVER.fullmatch(server):
             raise ConfigurationError(
-                f'bootstrap.servers has {server!r}; the form is "host:port", or "[address]:port" of '
-                "an IPv6 address"
+                f"bootstrap.servers has {shown('bootstrap.servers', server)}; the form is "
+                '"host:port", or "[address]:port" of an IPv6 address'
             )
     return ",".join(servers)
 

@@ -7,6 +7,7 @@ are librdkafka's (rdkafka_sasl_oauthbearer_oidc.c).
 
 import base64
 import json
+import re
 import ssl
 import urllib.error
 import urllib.parse
@@ -27,6 +28,7 @@ _MAX_RESPONSE_BYTES = 1_000_000
 _MAX_REASON_LENGTH = 200
 """Characters of the endpoint's error that a message quotes."""
 
+_NOT_IN_URL = re.compile(r"[\0-\x20\x7f]")
 _INSTEAD = "write an oauth_cb that fetches the token, and leave sasl.oauthbearer.method out"
 
 
@@ -42,11 +44,11 @@ class OidcClient:
     """
 
     url: str = field(repr=False)  # it may hold a password
-    client_id: str
+    client_id: str = field(repr=False)
     client_secret: str = field(repr=False)
-    scope: str = ""
+    scope: str = field(default="", repr=False)
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
-    subject_claim: str = "sub"
+    subject_claim: str = field(default="sub", repr=False)
     tls: ssl.SSLContext | None = field(default=None, repr=False)
 
     def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
@@ -68,8 +70,8 @@ class OidcClient:
             raise TokenEndpointError(f"{self._endpoint} gave a token that is no JWT with a claim 'exp'")
         if not isinstance(principal, str) or not principal:
             raise TokenEndpointError(
-                f"{self._endpoint} gave a token without a claim {self.subject_claim!r}; "
-                "sasl.oauthbearer.sub.claim.name names another one"
+                f"{self._endpoint} gave a token without the claim that sasl.oauthbearer.sub.claim.name names "
+                "(the default is sub)"
             )
         return token, float(expiry), principal, dict(self.extensions)
 
@@ -88,18 +90,20 @@ class OidcClient:
             {"Accept": "application/json", "Authorization": f"Basic {credentials}"},
         )
         handlers = [_NoRedirect(), *([urllib.request.HTTPSHandler(context=self.tls)] if self.tls else [])]
+        # Raised outside of `except`: the context, an HTTPError, would show the URL with its query.
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT) as response:
                 document = _json_object(response.read(_MAX_RESPONSE_BYTES))
         except urllib.error.HTTPError as error:
             with error:
-                raise TokenEndpointError(f"{self._endpoint} answered {error.code}{_reason(error)}") from None
+                failure = f"answered {error.code}{_reason(error)}"
         except (OSError, HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            raise TokenEndpointError(f"{self._endpoint} cannot be reached: {reason}") from error
-        if document is None:
-            raise TokenEndpointError(f"{self._endpoint} answered with something else than JSON")
-        return document
+            failure = f"cannot be reached: {getattr(error, 'reason', None) or error}"
+        else:
+            if document is not None:
+                return document
+            failure = "answered with something else than JSON"
+        raise TokenEndpointError(f"{self._endpoint} {failure}")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -146,7 +150,9 @@ def read_oidc(config: Mapping[str, Any]) -> OidcClient:
     """
     grant = _text(config, "grant.type") or _GRANT
     if grant != _GRANT:
-        raise ConfigurationError(f"sasl.oauthbearer.grant.type {grant} is not supported; {_INSTEAD}")
+        raise ConfigurationError(
+            f"sasl.oauthbearer.grant.type takes {_GRANT} alone: for another one, {_INSTEAD}"
+        )
     values = {}
     for key in ("token.endpoint.url", "client.id", "client.secret"):
         values[key] = _text(config, key)
@@ -157,13 +163,20 @@ def read_oidc(config: Mapping[str, Any]) -> OidcClient:
         url = f"http://{url}"  # curl's default scheme; librdkafka uses curl
     try:
         parts = urllib.parse.urlsplit(url)
-        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        valid = (
+            parts.scheme in {"http", "https"}
+            and bool(parts.hostname)
+            and parts.port != 0
+            and _NOT_IN_URL.search(url) is None
+        )
     except ValueError:
         valid = False
     if not valid:
         raise ConfigurationError(
             "sasl.oauthbearer.token.endpoint.url takes an URL of the form https://host/path"
         )
+    # Its user and password have no effect, as with librdkafka: the client's id and secret are sent.
+    url = urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     return OidcClient(
         url,
         values["client.id"],

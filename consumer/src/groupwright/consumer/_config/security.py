@@ -14,11 +14,13 @@ from typing import Any
 
 from groupwright.consumer._config.tokens import Tokens
 from groupwright.consumer.errors import ConfigurationError
+from groupwright.core.spelling import did_you_mean
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _KERBEROS = "sspi" if os.name == "nt" else "gssapi"
-_MECHANISMS = (*_BY_PASSWORD, "OAUTHBEARER", "GSSAPI")
+MECHANISMS = (*_BY_PASSWORD, "OAUTHBEARER", "GSSAPI")
+_OF_SECURITY = ("ssl.", "sasl.", "https.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +30,9 @@ class Security:
     protocol: str = "PLAINTEXT"
     tls: ssl.SSLContext | None = field(default=None, repr=False)
     mechanism: str | None = None
-    username: str | None = None
+    username: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
-    kerberos_service: str = "kafka"
+    kerberos_service: str = field(default="kafka", repr=False)
     kinit: bool = False
     """True if librdkafka runs kinit: when its handle is created, and again at intervals (GSSAPI only)."""
     tokens: Tokens | None = field(default=None, repr=False)
@@ -55,7 +57,10 @@ def read_security(config: Mapping[str, Any], *, verify: bool, log: logging.Logge
     """
     protocol = str(config.get("security.protocol", "plaintext")).upper()
     if protocol not in _PROTOCOLS:
-        raise ConfigurationError(f"security.protocol takes {', '.join(_PROTOCOLS)}, not {protocol!r}")
+        hint = did_you_mean(protocol, _PROTOCOLS)
+        raise ConfigurationError(f"security.protocol takes {', '.join(_PROTOCOLS)}{hint}")
+    if protocol != "PLAINTEXT":
+        _refuse_nul(config)
     tls = None
     if protocol.endswith("SSL"):
         from groupwright.consumer._config.tls import ssl_context  # noqa: PLC0415 - for TLS alone
@@ -76,10 +81,18 @@ def read_security(config: Mapping[str, Any], *, verify: bool, log: logging.Logge
     )
 
 
+def _refuse_nul(config: Mapping[str, Any]) -> None:
+    """Check that no security property has a NUL character, at which librdkafka would end it."""
+    for key, value in config.items():
+        if key.startswith(_OF_SECURITY) and "\0" in str(value):
+            raise ConfigurationError(f"{key} has a NUL character: remove it")
+
+
 def _mechanism(config: Mapping[str, Any]) -> str:
     mechanism = str(config.get("sasl.mechanism", "GSSAPI")).upper()  # librdkafka's default
-    if mechanism not in _MECHANISMS:
-        raise ConfigurationError(f"sasl.mechanism {mechanism} is not supported; {', '.join(_MECHANISMS)} are")
+    if mechanism not in MECHANISMS:
+        hint = did_you_mean(mechanism, MECHANISMS)
+        raise ConfigurationError(f"sasl.mechanism takes {', '.join(MECHANISMS)}{hint}")
     if mechanism in _BY_PASSWORD and not (config.get("sasl.username") and config.get("sasl.password")):
         raise ConfigurationError(f"sasl.mechanism {mechanism} needs sasl.username and sasl.password")
     if mechanism == "GSSAPI" and importlib.util.find_spec(_KERBEROS) is None:
@@ -122,7 +135,7 @@ def uses_oidc(config: Mapping[str, Any]) -> bool:
     """
     method = str(config.get("sasl.oauthbearer.method", "default")).lower()
     if method not in {"default", "oidc"}:
-        raise ConfigurationError(f"sasl.oauthbearer.method takes default or oidc, not {method!r}")
+        raise ConfigurationError("sasl.oauthbearer.method takes default or oidc: set one of them")
     return method == "oidc"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from groupwright.assignors import Assignor, GroupwrightError, RebalanceProtocol, by_name, check_assignor
 from groupwright.consumer.errors import ConfigurationError
+from groupwright.core.configuration import is_public, shown
 
 _STRATEGY = "partition.assignment.strategy"
 DEFAULT_STRATEGY = "range,roundrobin,cooperative-sticky"
@@ -19,7 +20,7 @@ def read_strategy(value: object) -> dict[str, Assignor]:
         ConfigurationError: A name is unknown, two assignors have one name, or their protocols do not match.
     """
     items: Sequence[object]
-    if isinstance(value, str):
+    if isinstance(value, str) and is_public(_STRATEGY, value):
         items = [name.strip() for name in value.split(",") if name.strip()]
     elif isinstance(value, (Assignor, type)):
         items = [value]
@@ -27,7 +28,8 @@ def read_strategy(value: object) -> dict[str, Assignor]:
         items = value
     else:
         raise ConfigurationError(
-            f"{_STRATEGY} takes names, assignors or a list of them, in order of preference; not {value!r}"
+            f"{_STRATEGY} takes names, assignors or a list of them, in order of preference; not "
+            f"{shown(_STRATEGY, value)}"
         )
     assignors: dict[str, Assignor] = {}
     for index, item in enumerate(items):
@@ -66,7 +68,9 @@ def _read_assignor(item: object) -> Assignor:
             f"{_STRATEGY} has the class {item.__name__}; give an object: {item.__name__}()"
         )
     if not isinstance(item, (str, Assignor)):
-        raise ConfigurationError(f"{_STRATEGY} has {item!r}, which is neither a name nor an Assignor")
+        raise ConfigurationError(
+            f"{_STRATEGY} has {shown(_STRATEGY, item)}, which is neither a name nor an Assignor"
+        )
     try:
         item = by_name(item) if isinstance(item, str) else item
         check_assignor(item)

@@ -10,11 +10,15 @@ import importlib
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from groupwright.consumer._config.settings import SETTINGS
 from groupwright.consumer.errors import ConfigurationError
+from groupwright.core.configuration import is_public
+
+_Result = TypeVar("_Result")
 
 CA_PATHS = (
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -40,7 +44,7 @@ def ssl_context(config: Mapping[str, Any], *, verify: bool) -> ssl.SSLContext:
 
     Raises:
         ConfigurationError: A file cannot be read, or a value is invalid. The message names the property, and
-            shows no values except paths.
+            shows no values except paths of files that exist. It has no cause that shows others.
     """
     context = _client_context()
     # As librdkafka does: brokers close connections without a close_notify alert.
@@ -50,8 +54,7 @@ def ssl_context(config: Mapping[str, Any], *, verify: bool) -> ssl.SSLContext:
     _load_client_certificate(context, config)
     ciphers = config.get("ssl.cipher.suites")
     if ciphers:
-        with _naming_property("ssl.cipher.suites", str(ciphers)):
-            context.set_ciphers(str(ciphers))
+        _use("ssl.cipher.suites", config, lambda: context.set_ciphers(str(ciphers)))
     return context
 
 
@@ -65,9 +68,7 @@ def _client_context() -> ssl.SSLContext:
 def _set_verification(context: ssl.SSLContext, config: Mapping[str, Any], *, verify: bool) -> None:
     algorithm = str(config.get("ssl.endpoint.identification.algorithm", "https")).lower()
     if algorithm not in {"none", "https"}:
-        raise ConfigurationError(
-            f"ssl.endpoint.identification.algorithm takes none or https, not {algorithm!r}"
-        )
+        raise ConfigurationError("ssl.endpoint.identification.algorithm takes none or https: set one of them")
     context.check_hostname = verify and algorithm == "https"
     context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE
 
@@ -88,26 +89,23 @@ def https_context(config: Mapping[str, Any]) -> ssl.SSLContext:
 def _load_ca_and_crl(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
     """Load the CA certificates and the certificate revocation list."""
     _load_ca(context, config, "ssl.ca")
-    revoked = config.get("ssl.crl.location")
-    if revoked:
-        with _naming_property("ssl.crl.location", str(revoked)):
-            context.load_verify_locations(cafile=str(revoked))
+    if config.get("ssl.crl.location"):
+        path = _existing_path(config, "ssl.crl.location")
+        _use("ssl.crl.location", config, lambda: context.load_verify_locations(cafile=path))
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def _load_ca(context: ssl.SSLContext, config: Mapping[str, Any], key: str) -> None:
-    location = str(config.get(f"{key}.location", "probe"))
     pem = config.get(f"{key}.pem")
-    if location != "probe":
-        with _naming_property(f"{key}.location", location):
-            is_directory = Path(location).is_dir()
-            context.load_verify_locations(**{"capath" if is_directory else "cafile": location})
+    if str(config.get(f"{key}.location", "probe")) != "probe":
+        path = _existing_path(config, f"{key}.location")
+        argument = "capath" if Path(path).is_dir() else "cafile"
+        _use(f"{key}.location", config, lambda: context.load_verify_locations(**{argument: path}))
     elif not pem:
         context.load_default_certs()
         _load_system_ca(context)
     if pem:
-        with _naming_property(f"{key}.pem"):
-            context.load_verify_locations(cadata=str(pem))
+        _use(f"{key}.pem", config, lambda: context.load_verify_locations(cadata=str(pem)))
 
 
 def _load_system_ca(context: ssl.SSLContext) -> None:
@@ -122,31 +120,98 @@ def _load_system_ca(context: ssl.SSLContext) -> None:
 
 
 def _load_client_certificate(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
-    """Load the client's certificate and key, if they are configured."""
-    password = str(config.get("ssl.key.password", ""))
-    if keystore := config.get("ssl.keystore.location"):
+    """Load the client's certificate and key, if they are configured.
+
+    A certificate without a key is not presented to brokers, as by librdkafka.
+    """
+    if config.get("ssl.keystore.location"):
         _check_no_pem_beside_keystore(config)
-        with _naming_property("ssl.keystore.location", str(keystore)), _keystore_as_pem(config) as pem_file:
-            context.load_cert_chain(pem_file)
+        with _temporary_file(_keystore_as_pem(config)) as path:
+            _use("ssl.keystore.location", config, lambda: context.load_cert_chain(path))
         return
-    certificate = config.get("ssl.certificate.location") or config.get("ssl.certificate.pem")
-    key = config.get("ssl.key.location") or config.get("ssl.key.pem")
-    if not certificate and not key:
+    certificate, key = _chosen(config, "ssl.certificate"), _chosen(config, "ssl.key")
+    if certificate is None:
+        if key is not None:
+            raise ConfigurationError(
+                f"{key} is set, and there is no certificate of it: set ssl.certificate.location or "
+                "ssl.certificate.pem too"
+            )
         return
-    if not certificate or not key:
-        raise ConfigurationError(
-            "a client's certificate needs its key, and the other way round: set one of "
-            "ssl.certificate.location and ssl.certificate.pem, and one of ssl.key.location and ssl.key.pem"
-        )
-    with (
-        _naming_property(
-            "ssl.certificate.* and ssl.key.*", "if the key is encrypted, ssl.key.password opens it"
-        ),
-        _pem_file(config, "ssl.certificate") as certificate_file,
-        _pem_file(config, "ssl.key") as key_file,
-    ):
-        # Without a password, OpenSSL would ask for one on the terminal.
-        context.load_cert_chain(certificate_file, key_file, password)
+    with _pem_file(config, certificate) as certificate_file:
+        _check_certificate(config, certificate, certificate_file)
+        if key is None:
+            return
+        password = str(config.get("ssl.key.password", ""))
+        with _pem_file(config, key) as key_file:
+            try:
+                # Without a password, OpenSSL would ask for one on the terminal.
+                context.load_cert_chain(certificate_file, key_file, password)
+            except (OSError, ValueError) as error:
+                reason = str(getattr(error, "reason", None))
+            else:
+                return
+            fault = _fault_of_key(config, certificate, key, reason)
+    raise ConfigurationError(fault)
+
+
+def _fault_of_key(config: Mapping[str, Any], certificate: str, key: str, reason: str) -> str:
+    """Return why a client's key cannot be loaded, and what to do.
+
+    Args:
+        config: The configuration.
+        certificate: The property of the certificate, which can be loaded.
+        key: The property of the key.
+        reason: OpenSSL's reason.
+    """
+    named = f"{key}{_in_parentheses(config, key)}"
+    if reason.endswith("_MISMATCH"):
+        return f"{named} is not the key of {certificate}: set the key that belongs to the certificate"
+    if b"ENCRYPTED" in _read(config, key):
+        if not config.get("ssl.key.password"):
+            return f"{named} is encrypted: set ssl.key.password"
+        return f"ssl.key.password does not open {named}: set the password with which the key was encrypted"
+    return f"{named} has no private key as PEM: set a key that begins with -----BEGIN PRIVATE KEY-----"
+
+
+def _check_certificate(config: Mapping[str, Any], key: str, path: str) -> None:
+    """Check that OpenSSL can load the certificate of the property `key` from a file.
+
+    Raises:
+        ConfigurationError: It cannot.
+    """
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
+    except (OSError, ValueError):
+        pass
+    else:
+        return
+    raise ConfigurationError(
+        f"{key}{_in_parentheses(config, key)} has no certificate as PEM: set one that begins with "
+        "-----BEGIN CERTIFICATE-----"
+    )
+
+
+def _chosen(config: Mapping[str, Any], name: str) -> str | None:
+    """Return the property that is set: that of the file, or else that of the PEM text, or None."""
+    return next((key for key in (f"{name}.location", f"{name}.pem") if config.get(key)), None)
+
+
+def _read(config: Mapping[str, Any], key: str) -> bytes:
+    """Return the bytes of a property's file, or the property's text."""
+    if not key.endswith(".location"):
+        return str(config[key]).encode(errors="replace")
+    return _use(key, config, Path(_existing_path(config, key)).read_bytes)
+
+
+@contextlib.contextmanager
+def _pem_file(config: Mapping[str, Any], key: str) -> Iterator[str]:
+    """Yield the path of a file with the property's PEM text."""
+    data = _read(config, key)  # OpenSSL's error would not name a file that cannot be read
+    if key.endswith(".location"):
+        yield str(config[key])
+    else:
+        with _temporary_file(data) as path:
+            yield path
 
 
 def _check_no_pem_beside_keystore(config: Mapping[str, Any]) -> None:
@@ -154,17 +219,6 @@ def _check_no_pem_beside_keystore(config: Mapping[str, Any]) -> None:
     for key in others:
         if config.get(key):
             raise ConfigurationError(f"ssl.keystore.location and {key} are both set; leave one of them out")
-
-
-@contextlib.contextmanager
-def _pem_file(config: Mapping[str, Any], key: str) -> Iterator[str]:
-    location = config.get(f"{key}.location")
-    if location:
-        Path(location).stat()  # OpenSSL's error does not name the file
-        yield str(location)
-    else:
-        with _temporary_file(str(config[f"{key}.pem"]).encode()) as path:
-            yield path
 
 
 @contextlib.contextmanager
@@ -184,12 +238,11 @@ def _temporary_file(data: bytes) -> Iterator[str]:
         yield str(path)
 
 
-@contextlib.contextmanager
-def _keystore_as_pem(config: Mapping[str, Any]) -> Iterator[str]:
-    """Open a PKCS#12 key store, and yield the path of its certificates and key as PEM."""
-    location, password = str(config["ssl.keystore.location"]), config.get("ssl.keystore.password")
+def _keystore_as_pem(config: Mapping[str, Any]) -> bytes:
+    """Open a PKCS#12 key store, and return its certificates and key as PEM."""
+    password = config.get("ssl.keystore.password")
     if password is None:
-        raise ConfigurationError("ssl.keystore.location needs ssl.keystore.password")
+        raise ConfigurationError("ssl.keystore.location needs ssl.keystore.password: set it")
     try:
         serialization: Any = importlib.import_module("cryptography.hazmat.primitives.serialization")
         pkcs12: Any = importlib.import_module("cryptography.hazmat.primitives.serialization.pkcs12")
@@ -199,37 +252,64 @@ def _keystore_as_pem(config: Mapping[str, Any]) -> Iterator[str]:
             "PEM files (openssl pkcs12 -in store.p12 -out client.pem), and name them in "
             "ssl.certificate.location and ssl.key.location"
         ) from error
-    key, certificate, others = pkcs12.load_key_and_certificates(
-        Path(location).read_bytes(), str(password).encode()
-    )
+    data = _read(config, "ssl.keystore.location")
+    named = f"ssl.keystore.location{_in_parentheses(config, 'ssl.keystore.location')}"
+    key = certificate = None
+    others: list[Any] = []
+    is_open = True
+    try:
+        key, certificate, others = pkcs12.load_key_and_certificates(data, str(password).encode())
+    except ValueError:
+        is_open = False
+    if not is_open:
+        raise ConfigurationError(
+            f"ssl.keystore.password does not open {named}, or this is no PKCS#12 file: correct one of them"
+        )
     if key is None or certificate is None:
-        raise ValueError("it holds no key, or no certificate of it")
+        raise ConfigurationError(
+            f"{named} holds no key, or no certificate of it: export both into one PKCS#12 file"
+        )
     pem = serialization.Encoding.PEM
     parts = [key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())]
     parts += [each.public_bytes(pem) for each in (certificate, *others)]
-    with _temporary_file(b"".join(parts)) as path:
-        yield path
+    return b"".join(parts)
 
 
-@contextlib.contextmanager
-def _naming_property(key: str, value: str = "") -> Iterator[None]:
-    """Raise errors of files and OpenSSL as a `ConfigurationError` that names the property and its value."""
+def _existing_path(config: Mapping[str, Any], key: str) -> str:
+    """Return a property's path.
+
+    Raises:
+        ConfigurationError: There is no such file or directory.
+    """
+    path = str(config[key])
+    if os.path.exists(path):  # noqa: PTH110 - Path.exists may raise, of a text that cannot be a path
+        return path
+    if "-----BEGIN" in path:
+        text = key.replace(".location", ".pem")
+        advice = f"set {text} instead" if text in SETTINGS else "write it to a file, and set the file's path"
+        raise ConfigurationError(f"{key} has PEM text where a path belongs: {advice}")
+    folder = (Path.cwd() / path).parent
+    while not os.path.exists(folder):  # noqa: PTH110 - as above
+        folder = folder.parent
+    raise ConfigurationError(
+        f"{key} cannot be used: no such file or directory below {folder}. Correct the path"
+    )
+
+
+def _use(key: str, config: Mapping[str, Any], load: Callable[[], _Result]) -> _Result:
+    """Return what `load` returns.
+
+    Raises:
+        ConfigurationError: It fails. The error has no cause, because a file's error has the "name" that was
+            given: a private key, if that was put under the wrong property.
+    """
     try:
-        yield
-    except ConfigurationError:
-        raise
-    except OSError as error:  # ssl.SSLError is one
-        reason = getattr(error, "reason", None) or error.strerror or error.args[0]
-        raise ConfigurationError(
-            f"{key} cannot be used{_in_parentheses(value)}: {reason}{_after_colon(error)}"
-        ) from error
-    except ValueError as error:
-        raise ConfigurationError(f"{key} cannot be used{_in_parentheses(value)}: {error}") from error
+        return load()
+    except (OSError, TypeError, ValueError) as error:  # ssl.SSLError is an OSError
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error.args[0]
+    raise ConfigurationError(f"{key} cannot be used{_in_parentheses(config, key)}: {reason}")
 
 
-def _in_parentheses(value: str) -> str:
-    return f" ({value})" if value else ""
-
-
-def _after_colon(error: OSError) -> str:
-    return f": {error.filename}" if error.filename else ""
+def _in_parentheses(config: Mapping[str, Any], key: str) -> str:
+    """Return a property's value in parentheses, or an empty text if it is not the path of a file."""
+    return f" ({config[key]})" if is_public(key, config[key]) else ""

@@ -56,20 +56,33 @@ class Tokens:
         """Call the callback and keep its token; librdkafka calls this as its ``oauth_cb``.
 
         Raises:
-            Exception: The callback's exception, or TypeError if it returned something else than a token.
+            Exception: The callback's exception, TypeError if it returned something else than a token, or
+                ValueError if the token has expired.
         """
         try:
             answer = self._callback(config)
-            token = _read(answer)
         except Exception as error:
-            failure = f"it raised {type(error).__name__}: {error}"
-            self._log.warning("%s gave no token: %s", self._source, failure)
-            with self._lock:
-                self._failure, self._called = failure, True
+            self._fail(f"it raised {type(error).__name__}: {error}")
+            raise
+        try:
+            token = _read(answer)
+        except (TypeError, ValueError) as error:
+            self._fail(str(error))
             raise
         with self._lock:
             self._token, self._failure, self._called = token, "", True
         return answer
+
+    def _fail(self, failure: str) -> None:
+        self._log.warning("%s gave no token: %s", self._source, failure)
+        with self._lock:
+            self._failure, self._called = failure, True
+
+    @property
+    def failure(self) -> str:
+        """The reason why there is no token, or an empty text."""
+        with self._lock:
+            return f"{self._source} gave no token: {self._failure}" if self._failure else ""
 
     @property
     def was_called(self) -> bool:
@@ -105,6 +118,7 @@ def _read(answer: object) -> Token:
 
     Raises:
         TypeError: It is no such tuple.
+        ValueError: The token has expired.
     """
     if not isinstance(answer, tuple) or not _MIN_FIELDS <= len(answer) <= _MAX_FIELDS:
         raise TypeError(
@@ -120,5 +134,10 @@ def _read(answer: object) -> Token:
     ):
         raise TypeError(
             "oauth_cb must return a token and a principal as str, an expiry as float, extensions as dict"
+        )
+    age = time.time() - expiry
+    if age >= 0:
+        raise ValueError(
+            f"it returned a token that expired {age:.0f} s ago; expiry is in seconds since the epoch"
         )
     return Token(value, float(expiry), {str(key): str(word) for key, word in extensions.items()})

@@ -9,6 +9,7 @@ from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from groupwright.core import TopicPartitionKey
+from groupwright.core.configuration import without_secrets
 
 UNKNOWN = -1
 """The end of a log that could not be looked up."""
@@ -91,7 +92,10 @@ class LogEnds:
                     self._on_end(key, UNKNOWN, on_end)
                 if not self._has_warned:
                     self._has_warned = True
-                    _log.warning("log ends of partitions that are not fetched cannot be looked up: %r", error)
+                    _log.warning(
+                        "log ends of partitions that are not fetched cannot be looked up: %s",
+                        without_secrets(repr(error), self._config),
+                    )
 
     def _next(self) -> tuple[tuple[TopicPartitionKey, ...], OnEnd] | None:
         """Return the next look-up; None after `IDLE` seconds without one, or after `close`."""

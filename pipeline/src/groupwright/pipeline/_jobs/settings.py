@@ -214,7 +214,7 @@ def settings_from(values: Iterable[str], config: Path | None = None) -> Settings
         PipelineError: A setting is unknown, missing or of the wrong type, or the file cannot be read.
     """
     given: dict[str, Any] = {"kafka": {}, "spark": {}}
-    for key, value in [*(_read(config) if config else ()), *map(_pair, values)]:
+    for key, value in [*(_read(config) if config else ()), *map(_pair, enumerate(values, start=1))]:
         family, _, rest = key.partition(".")
         if rest and family in _NESTED:
             own = rest.removeprefix(f"{family}.")  # the table [spark] may have the whole name
@@ -236,19 +236,22 @@ def _required(setting: Field[Any]) -> bool:
     return setting.default is MISSING and setting.default_factory is MISSING
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(numbered: tuple[int, str]) -> tuple[str, str]:
+    number, text = numbered
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
-        raise PipelineError(f"{text!r} is not a setting: write KEY=VALUE, such as trigger_seconds=30")
+        # The argument is not shown: it may be a password.
+        raise PipelineError(f"setting {number} is not of the form KEY=VALUE, such as trigger_seconds=30")
     return key.strip(), value.strip()
 
 
 def _read(path: Path) -> list[tuple[str, Any]]:
     try:
-        loaded = tomllib.loads(path.read_text(encoding="utf-8"))
+        return list(_flat(tomllib.loads(path.read_text(encoding="utf-8")), ""))
     except (OSError, ValueError) as error:
-        raise PipelineError(f"{path} cannot be read: {error}") from error
-    return list(_flat(loaded, ""))
+        reason = str(error)
+    # Without a cause, which would hold the whole file.
+    raise PipelineError(f"{path} cannot be read: {reason}")
 
 
 def _flat(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
