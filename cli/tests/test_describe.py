@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from groupwright.assignors import Subscription, encode_subscription
 from groupwright.cli import describe
+from groupwright.cli._cluster.description import described_classic
 from groupwright.cli._cluster.findings import findings
 from groupwright.cli._cluster.lag import GroupLag
 from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
 from groupwright.cli.describe import document, partition_rows
+from groupwright.consumer.cluster import Broker
 from harness.described_groups import group, lag_of, member, partition, topic
 
 SCHEMA = Path(describe.__file__).parent / "_schemas" / "describe.schema.json"
@@ -138,6 +143,50 @@ def test_logs_whose_offsets_are_not_known() -> None:
     assert odd(lag_of(of, partition(owner=of.members[0], end=None, error="no leader"))) == [
         "The offsets of orders-0 are not known: no leader."
     ]
+
+
+UNDECODABLE = "malformed subscription: at byte 0, expected 2 bytes of version, found 0 bytes left"
+
+
+def test_a_member_that_cannot_be_decoded_is_not_one_of_another_subscription() -> None:
+    bad = replace(member("2", client_id="old", assigned={}, topics=()), undecodable=UNDECODABLE)
+
+    assert odd(group(member("1"), bad)) == [
+        f"old at {bad.host} (2) consumes nothing: {UNDECODABLE}.",
+        "1 of 2 members has no partitions.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "assignment", "reason"),
+    [
+        (encode_subscription(Subscription(("orders",))), b"", None),
+        (b"", b"", UNDECODABLE),
+        (b"!", b"", "malformed subscription: at byte 0, expected 2 bytes of version, found 1 bytes left"),
+        (
+            encode_subscription(Subscription(("orders",))),
+            b"!",
+            "malformed assignment: at byte 0, expected 2 bytes of version, found 1 bytes left",
+        ),
+    ],
+)
+def test_bytes_that_cannot_be_decoded_have_a_reason(
+    metadata: bytes, assignment: bytes, reason: str | None
+) -> None:
+    row = SimpleNamespace(
+        member_id="c-1",
+        client_id="c",
+        client_host="/10.0.0.7",
+        group_instance_id=None,
+        member_metadata=metadata,
+        member_assignment=assignment,
+    )
+    answer = SimpleNamespace(
+        group_id="g", group_state="Stable", protocol_type="consumer", protocol_data="range", members=[row]
+    )
+    (described,) = described_classic(answer, Broker(1, "localhost", 9092)).members
+
+    assert described.undecodable == reason
 
 
 def test_members_without_partitions() -> None:

@@ -19,7 +19,7 @@ from groupwright.cli import explain as command
 from groupwright.cli._explain.explanation import Explanation, explain
 from groupwright.cli._explain.situation import situation_of
 from groupwright.cli._explain.words import joined, of_topic, ordinal
-from groupwright.cli._study.files import document_of
+from groupwright.cli._study.files import document_of, study_of
 from groupwright.cli._study.model import StudiedGroup
 from groupwright.cli.app import app
 from harness.studied_groups import any_study, member, study
@@ -72,6 +72,17 @@ def test_range_is_explained_by_the_members_order() -> None:
         "c-2": [f"c-2 is 2nd of 3 for orders, so it gets partitions 4-6 of orders: {share}."],
         "c-3": [f"c-3 is 3rd of 3 for orders, so it gets partitions 7-9 of orders: {share}."],
     }
+
+
+def test_a_member_that_cannot_be_decoded_is_said_to_have_nothing() -> None:
+    reason = "malformed subscription: at byte 0, expected 2 bytes of version, found 0 bytes left"
+    bad = {**member("b", assigned={}), "topics": [], "undecodable": reason}
+    now = study([member("a", assigned={"orders": [0, 1]}), bad], {"orders": 2})
+
+    assert study_of(document_of(now)) == now
+    assert sentences(explained(now))["b"] == [
+        f"b has nothing, since what was sent cannot be decoded: {reason}."
+    ]
 
 
 def test_range_leaves_the_last_members_idle_and_says_so() -> None:

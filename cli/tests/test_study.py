@@ -63,6 +63,7 @@ WHOLE: dict[str, Any] = {
             "capacity": 2.0,
             "is_classic": True,
             "user_data": "AAE=",
+            "undecodable": None,
         }
     ],
     "topics": {"orders": {"partitions": 2, "racks": [["a", "b"], ["b"]], "weights": [3.0, 1.5]}},

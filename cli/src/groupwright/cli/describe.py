@@ -140,6 +140,7 @@ def document(lag: "GroupLag", found: Sequence[str], offsets_partitions: int | No
                 "topic_regex": member.topic_regex,
                 "assigned": _lists(member.assigned),
                 "target": None if member.target is None else _lists(member.target),
+                "undecodable": member.undecodable,
             }
             for member in group.members
         ],

@@ -1,7 +1,6 @@
 """Responses to requests that describe groups, as `DescribedGroup`s."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from groupwright.assignors import (
@@ -15,6 +14,7 @@ from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupTyp
 from groupwright.consumer.cluster import Broker
 
 _CONSUMER = "consumer"
+_STABLE = "Stable"
 
 
 def described_classic(row: Any, coordinator: Broker) -> DescribedGroup:
@@ -22,26 +22,26 @@ def described_classic(row: Any, coordinator: Broker) -> DescribedGroup:
 
     Brokers return the members' subscriptions and assignments only of stable groups.
     """
-    is_consumer = row.protocol_type == _CONSUMER
+    is_known = row.protocol_type == _CONSUMER and row.group_state == _STABLE
     return DescribedGroup(
         id=row.group_id,
         type=GroupType.CLASSIC,
         state=row.group_state,
         protocol_type=row.protocol_type,
         assignor=row.protocol_data,
-        members=tuple(_classic_member(member, is_consumer=is_consumer) for member in row.members),
+        members=tuple(_classic_member(member, is_known=is_known) for member in row.members),
         coordinator=coordinator,
     )
 
 
-def _classic_member(row: Any, *, is_consumer: bool) -> GroupMember:
+def _classic_member(row: Any, *, is_known: bool) -> GroupMember:
     fields: dict[str, Any] = {}
     metadata, assignment = bytes(row.member_metadata or b""), bytes(row.member_assignment or b"")
-    if is_consumer and metadata:
+    if is_known:
         try:
             subscription = decode_subscription(metadata)
-        except MalformedBytesError:
-            pass  # a client with bytes of its own: what is left is returned
+        except MalformedBytesError as error:
+            fields["undecodable"] = str(error)
         else:
             fields |= {
                 "topics": subscription.topics,
@@ -51,9 +51,11 @@ def _classic_member(row: Any, *, is_consumer: bool) -> GroupMember:
                 "user_data": subscription.user_data,
                 "subscription_version": int.from_bytes(metadata[:2], "big"),
             }
-    if is_consumer and assignment:
-        with suppress(MalformedBytesError):  # as above
+    if is_known and assignment:
+        try:
             fields["assigned"] = _plain(decode_assignment(assignment).partitions)
+        except MalformedBytesError as error:
+            fields["undecodable"] = str(error)
     return GroupMember(
         id=row.member_id,
         client_id=row.client_id,

@@ -19,6 +19,7 @@ def findings(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
     group = lag.group
     return [
         *_state(group),
+        *_undecodable(group),
         *_unknown_topics(group, topics),
         *_unread_partitions(lag, topics),
         *_offsets(lag),
@@ -35,6 +36,12 @@ def _state(group: DescribedGroup) -> Iterator[str]:
     if behind:
         have = _verb(len(behind), "has", "have")
         yield f"{few(each.client_id for each in behind)} {have} not reached the target assignment yet."
+
+
+def _undecodable(group: DescribedGroup) -> Iterator[str]:
+    for each in group.members:
+        if each.undecodable is not None:
+            yield f"{each.client_id} at {each.host} ({each.id}) consumes nothing: {each.undecodable}."
 
 
 def _unknown_topics(group: DescribedGroup, topics: Mapping[str, TopicMetadata]) -> Iterator[str]:
@@ -103,7 +110,9 @@ def _members(group: DescribedGroup) -> Iterator[str]:
     idle = sum(not each.assigned for each in members)
     if idle:
         yield f"{idle} of {len(members)} members {_verb(idle, 'has', 'have')} no partitions."
-    subscriptions = {(tuple(sorted(each.topics)), each.topic_regex) for each in members}
+    subscriptions = {
+        (tuple(sorted(each.topics)), each.topic_regex) for each in members if each.undecodable is None
+    }
     if len(subscriptions) > 1:
         yield f"Members have {len(subscriptions)} different subscriptions."
     versions = {each.subscription_version for each in members if each.subscription_version is not None}

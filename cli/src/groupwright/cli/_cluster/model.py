@@ -60,6 +60,7 @@ class GroupMember:
         generation: The generation in which it owned them (classic, version 2 and later).
         user_data: What its assignor sent to the leader (classic).
         is_classic: Whether it speaks the classic protocol in a group of KIP-848.
+        undecodable: Why its subscription or its assignment cannot be decoded (classic); None if both can.
     """
 
     id: str
@@ -77,6 +78,7 @@ class GroupMember:
     generation: int | None = None
     user_data: bytes | None = field(default=None, repr=False)
     is_classic: bool = False
+    undecodable: str | None = None
 
     @property
     def identity(self) -> str:

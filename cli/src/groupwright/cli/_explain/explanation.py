@@ -124,7 +124,9 @@ def _unknown(situation: Situation) -> Iterator[str]:
 
 def _member(situation: Situation, member: GroupMember) -> Iterator[str]:
     study, name = situation.study, situation.names[member.id]
-    if not study.has_assignment:
+    if member.undecodable is not None:
+        yield f"{name} has nothing, since what was sent cannot be decoded: {member.undecodable}."
+    elif not study.has_assignment:
         yield f"{name}'s assignment is not known."
     elif not any(topic in study.topics for topic in member.topics):
         subscription = few(member.topics) or "no topic"

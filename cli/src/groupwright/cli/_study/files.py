@@ -30,7 +30,7 @@ _MAX_PARTITIONS = 1_000_000
 _GROUP_KEYS = ("group", "type", "state", "assignor", "epoch", "members", "topics", "events")
 _MEMBER_KEYS = (
     *("id", "client_id", "instance_id", "rack", "topics", "assigned", "owned", "target", "epoch", "capacity"),
-    *("is_classic", "user_data"),
+    *("is_classic", "user_data", "undecodable"),
 )
 _NEW_KEYS = ("id", "client_id", "instance_id", "rack", "topics", "capacity")
 _TOPIC_KEYS = ("partitions", "racks", "weights")
@@ -151,6 +151,7 @@ def _member(value: object, place: str) -> tuple[GroupMember, float]:
         epoch=_optional(_integer)(fields.get("epoch"), f"{place}.epoch"),
         is_classic=_boolean(fields.get("is_classic", False), f"{place}.is_classic"),
         user_data=_optional(_bytes)(fields.get("user_data"), f"{place}.user_data"),
+        undecodable=_optional(_text)(fields.get("undecodable"), f"{place}.undecodable"),
     ), _capacity(fields.get("capacity", 1), f"{place}.capacity")
 
 
@@ -361,6 +362,7 @@ def _member_document(study: StudiedGroup, member: GroupMember) -> dict[str, Any]
         "capacity": study.capacities.get(member.id, 1.0),
         "is_classic": member.is_classic,
         "user_data": None if member.user_data is None else base64.b64encode(member.user_data).decode("ascii"),
+        "undecodable": member.undecodable,
     }
 
 
