@@ -262,6 +262,37 @@ def test_an_application_that_polls_on_after_a_refusal_does_not_ask_in_a_loop(sta
     assert stable.asks(act.SendJoinGroup)
 
 
+def test_an_assignment_that_cannot_be_read_is_reported_each_time_and_does_not_keep_the_group_rebalancing(
+    stable: "Player",
+) -> None:
+    """Each JoinGroup rebalances the group; without longer pauses, that was seven times a second."""
+    rejoining(stable)
+    pauses = []
+    for attempt in range(1, 6):
+        stable.answer_join()
+        stable.answer_sync(b"!")
+        assert len(stable.refused) == attempt
+        stable.feed(stable.member.resume)
+        failed_at = stable.now
+        while not stable.asks(act.SendJoinGroup):
+            due = stable.member.next_tick(stable.now)
+            assert due is not None
+            stable.wait_until(due)
+        pauses.append(stable.now - failed_at)
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0])
+
+    stable.answer_join()
+    stable.answer_sync({"t": (0, 1)})
+    stable.answer_offsets()
+    stable.serve()
+    rejoining(stable)
+    stable.answer_join()
+    stable.answer_sync(b"!")
+    stable.feed(stable.member.resume)
+    stable.wait(0.1)
+    assert stable.asks(act.SendJoinGroup), "the pause is the shortest again"
+
+
 @pytest.mark.parametrize("joining", [True, False], ids=["JoinGroup", "SyncGroup"])
 def test_a_group_of_another_type_is_refused(player: "Player", *, joining: bool) -> None:
     player.subscribe("t")

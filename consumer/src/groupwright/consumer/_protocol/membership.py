@@ -95,6 +95,11 @@ class Membership:
         self._topic_monitor = TopicMonitor(timing, jitter, racks=racks)
         self._topic_errors = TopicErrors()
         self._backoff = Backoff(timing, jitter)
+        self._failure_backoff = Backoff(timing, jitter)
+        """Pauses after errors that are reported to the application; reset once an assignment is received.
+
+        Where an assignor or its result fails, each attempt rebalances the whole group.
+        """
         self._out: list[act.Action] = []
 
     # --- State for other modules; any thread may read it --------------------------------------------
@@ -808,6 +813,7 @@ class Membership:
             self._back_off(now)  # then the member joins again, since `rejoin_reason` is still set
             return
         facts.rejoin_reason = None
+        self._failure_backoff.reset()
         if facts.joined_subscription != facts.subscription:
             self._request_rejoin("the subscription changed", now)
             return
@@ -1008,7 +1014,7 @@ class Membership:
         timeline, facts.timeline = facts.timeline, None
         facts.move(Cause.JOINING_BLOCKED)
         facts.rejoin_reason = facts.rejoin_reason or "the last attempt failed"
-        self._back_off(now)
+        facts.retry_at = now + self._failure_backoff.pause()
         facts.awaits_poll = True
         return timeline
 
