@@ -172,11 +172,13 @@ def encode_assignments(
         tail=primitives.NULL_BYTES,
     )
     positions = bounds.tolist()
-    nothing = consumer_protocol.encode_assignment({}, version=version)
-    return dict.fromkeys(others, nothing) | {
+    encoded = {
         member: packed[start:end].tobytes()
         for member, start, end in zip(assignment.members, positions, positions[1:], strict=False)
     }
+    for member in others:
+        encoded.setdefault(member, consumer_protocol.encode_assignment({}, version=version))
+    return encoded
 
 
 def _read_versions(reader: BatchReader) -> Int64Array:
