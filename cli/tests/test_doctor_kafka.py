@@ -18,6 +18,7 @@ from groupwright.cli.doctor import report
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
+from harness.rights import allow
 from harness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -246,15 +247,15 @@ def test_what_is_forbidden_is_said(
         right(ResourceType.BROKER, "kafka-cluster", AclOperation.ALTER),
         right(ResourceType.GROUP, f"{group}-other", AclOperation.READ, user="bob"),
     ]
-    for made in kafka.admin().create_acls(rights).values():
-        made.result(PATIENCE)
     command = ("doctor", "--config", str(client_config), *GOOD, "-o", "json")
     try:
+        allow(kafka.admin(), *rights)
         limits = groupwright(*command, f"group.id={group}")
         other = groupwright(*command, f"group.id={group}-other")
     finally:
         every = AclBindingFilter(*EVERY_RIGHT)
         kafka.admin().delete_acls([every])[every].result(PATIENCE)
+        wait_until(lambda: not kafka.admin().describe_acls(every).result(PATIENCE), "no rights")
 
     _, checks = document(limits)
     assert limits.returncode == 7

@@ -6,12 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Self
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
@@ -104,6 +104,14 @@ class RunningExporter:
         self.wait_for(lambda value: value == members, "cluster_group_members", group=group)
         self.wait_for(lambda value: value == 1, "cluster_group_state", group=group, state="Stable")
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kill what a failed test has not stopped."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and return the exit status."""
         if self._process.poll() is None:
@@ -134,6 +142,7 @@ class Cluster:
                 "client.id": f"{group}-{len(self.members.get(group, ()))}",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
+                "max.poll.interval.ms": 3_600_000,  # most are polled no more
                 **({} if "group.protocol" in settings else {"heartbeat.interval.ms": 300}),
                 **settings,
             }
@@ -161,13 +170,14 @@ class Cluster:
     def open_transaction(self, group: str) -> Iterator[str]:
         """Hold the group's partition of the offsets topic back by a transaction; abort it at the end."""
         id_ = f"ex-{uuid.uuid4().hex[:4]}"
-        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "transactional.id": id_})
+        settings = {"transactional.id": id_, "transaction.timeout.ms": 900_000}
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers, **settings})
         producer.init_transactions(PATIENCE)
         producer.begin_transaction()
-        member = self.members[group][0]
-        offsets = [TopicPartition(self.topic, 0, 7)]
-        producer.send_offsets_to_transaction(offsets, member.consumer_group_metadata(), PATIENCE)
         try:
+            member = self.members[group][0]
+            offsets = [TopicPartition(self.topic, 0, 7)]
+            producer.send_offsets_to_transaction(offsets, member.consumer_group_metadata(), PATIENCE)
             yield id_
         finally:
             producer.abort_transaction(PATIENCE)
@@ -194,6 +204,14 @@ class Cluster:
         committed = self.end(OFFSETS_TOPIC, partition, IsolationLevel.READ_COMMITTED)
         return self.end(OFFSETS_TOPIC, partition) - committed
 
+    def groups(self) -> list[str]:
+        listed = self.admin.list_consumer_groups().result(PATIENCE)
+        return [each.group_id for each in listed.valid]
+
+    def excluded(self) -> int:
+        """Return how many groups the exporters leave out by their names."""
+        return sum(not name.startswith("ex-") or name == "ex-excluded" for name in self.groups())
+
     def state(self, group: str) -> tuple[str, int]:
         (future,) = self.admin.describe_consumer_groups([group]).values()
         described = future.result(PATIENCE)
@@ -210,51 +228,57 @@ def cluster(local_kafka: LocalKafka) -> Iterator[Cluster]:
         local_kafka.admin(),
         Producer({"bootstrap.servers": local_kafka.bootstrap_servers, "linger.ms": 0}),
     )
-    made.produce(20)
-    made.new_member("ex-classic")
-    made.new_member("ex-broker", **{"group.protocol": "consumer"})
-    made.new_member("ex-empty")
-    made.new_member("ex-frozen")
-    for group in ("ex-classic", "ex-broker", "ex-empty", "ex-frozen"):
-        made.settle(group)
-        made.commit(group, 5)
-    made.members.pop("ex-empty")[0].close()
-    yield made
-    for members in made.members.values():
-        for member in members:
-            member.close()
+    try:
+        made.produce(20)
+        made.new_member("ex-classic")
+        made.new_member("ex-broker", **{"group.protocol": "consumer"})
+        made.new_member("ex-empty")
+        made.new_member("ex-frozen")
+        for group in ("ex-classic", "ex-broker", "ex-empty", "ex-frozen"):
+            made.settle(group)
+            made.commit(group, 5)
+        made.members.pop("ex-empty")[0].close()
+        yield made
+    finally:
+        for members in made.members.values():
+            for member in members:
+                member.close()
 
 
 @pytest.fixture(scope="module")
 def exporters(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RunningExporter]]:
     """One exporter of each source; what the tests do, all of them see."""
-    running = [
-        RunningExporter(
-            tmp_path_factory.mktemp("exporter"),
-            f"--bootstrap-servers={cluster.kafka.bootstrap_servers}",
-            f"--source={source}",
-            "--interval=0.25",
-            "--stuck-seconds=1",
-            "--by-partition",
-            "--group=ex-.*",
-            "--exclude-group=ex-excluded",
-        )
-        for source in SOURCES
-    ]
-    for each in running:
-        each.wait_until_serving()
-        each.wait_for_refreshes(1)
-    yield running
-    for each in running:
-        assert each.stop() == 0
-        assert "Traceback" not in each.log
-        assert each.log.endswith("INFO stopped\n")
+    with contextlib.ExitStack() as cleanup:
+        running = [
+            cleanup.enter_context(
+                RunningExporter(
+                    tmp_path_factory.mktemp("exporter"),
+                    f"--bootstrap-servers={cluster.kafka.bootstrap_servers}",
+                    f"--source={source}",
+                    "--interval=0.25",
+                    "--stuck-seconds=1",
+                    "--by-partition",
+                    "--group=ex-.*",
+                    "--exclude-group=ex-excluded",
+                )
+            )
+            for source in SOURCES
+        ]
+        for each in running:
+            each.wait_until_serving()
+            each.wait_for_refreshes(1)
+        yield running
+        for each in running:
+            assert each.stop() == 0
+            assert "Traceback" not in each.log
+            assert each.log.endswith("INFO stopped\n")
 
 
 @pytest.mark.parametrize("group", ["ex-classic", "ex-broker", "ex-empty", "ex-frozen"])
 def test_states_members_and_lag_are_those_that_confluent_kafka_tells(
     cluster: Cluster, exporters: list[RunningExporter], group: str
 ) -> None:
+    wait_until(lambda: cluster.state(group)[0] in {"STABLE", "EMPTY"}, f"{group} at rest")
     state, members = cluster.state(group)
     ends, committed = cluster.ends(), cluster.committed(group)
     lags = [end - offset for end, offset in zip(ends, committed, strict=True)]
@@ -280,17 +304,26 @@ def test_seconds_of_lag_are_the_age_of_the_first_uncommitted_message(
     for exporter in exporters:
         exporter.wait_for(lambda value: value == 0, "cluster_lag_seconds", **labels)
 
-    before = time.time()
+    refreshed = "exporter_last_refresh_timestamp_seconds"
+    before = [exporter.value(refreshed) or 0.0 for exporter in exporters]
     cluster.produce(4)
-    after = time.time()
-    for exporter in exporters:
+    end = sum(cluster.ends())
+    for exporter, last_without in zip(exporters, before, strict=True):
+        exporter.wait_for(lambda value: value == end, "cluster_topic_end_offsets", topic=cluster.topic)
+        first_with = exporter.value(refreshed) or 0.0
         exporter.wait_for(lambda value: (value or 0) > 1, "cluster_lag_seconds", **labels)
-        seconds = exporter.value("cluster_lag_seconds", **labels)
-        refreshed = exporter.value("exporter_last_refresh_timestamp_seconds")
-        assert seconds is not None
-        assert refreshed is not None
-        # The message came between two refreshes, and another refresh may come between the two scrapes.
-        assert refreshed - after - 1.5 < seconds < refreshed - before + 1
+
+        def is_of_the_message(
+            exporter: RunningExporter = exporter, since: float = last_without, until: float = first_with
+        ) -> bool:
+            """The message came between these two refreshes."""
+            page = exporter.samples()
+            seconds = page["groupwright_cluster_lag_seconds", frozenset(labels.items())]
+            now = page[f"groupwright_{refreshed}", frozenset()]
+            return now - until - 0.001 <= seconds <= now - since + 0.001
+
+        # The page of a refresh is served a moment before its timestamp.
+        wait_until(is_of_the_message, "the message's age")
         assert exporter.value("cluster_lag_seconds_unknown_partitions", **labels) == 0
 
 
@@ -327,8 +360,8 @@ def test_a_group_whose_committed_offset_does_not_move_is_stuck(
     labels = {"group": "ex-frozen", "reason": "no_progress"}
     for exporter in exporters:
         exporter.wait_for(lambda value: value == 1, "cluster_group_stuck", **labels)
-        stuck = exporter.value("cluster_stuck_partitions", group="ex-frozen", topic=cluster.topic)
-        assert stuck == PARTITIONS
+        stuck = {"group": "ex-frozen", "topic": cluster.topic}
+        exporter.wait_for(lambda value: value == PARTITIONS, "cluster_stuck_partitions", **stuck)
         # A group without members consumes nothing, but nothing in it hangs.
         assert exporter.value("cluster_group_stuck", group="ex-empty", reason="no_progress") == 0
 
@@ -391,35 +424,49 @@ def test_an_open_transaction_holds_the_offsets_topic_back(
     for exporter in exporters:
         exporter.wait_for(lambda value: value == 0, "cluster_offsets_topic_held_partitions")
         assert exporter.value("cluster_committed_offsets", **labels) == 9 * PARTITIONS
-        assert exporter.value("cluster_offsets_transaction_age_seconds", transactional_id=id_) is None
+        wait_until(
+            lambda exporter=exporter: (  # type: ignore[misc]
+                exporter.value("cluster_offsets_transaction_age_seconds", transactional_id=id_) is None
+            ),
+            "no age of the aborted transaction",
+        )
 
 
 def test_groups_left_out_are_counted_and_deleted_ones_disappear(
     cluster: Cluster, exporters: list[RunningExporter]
 ) -> None:
-    reason = {"reason": "excluded"}
-    before = [exporter.value("exporter_groups_left_out", **reason) or 0 for exporter in exporters]
+    def more_than_listed(exporter: RunningExporter) -> float:
+        """Return how many groups are left out, less those that the broker lists: it deletes old ones."""
+        left_out = exporter.value("exporter_groups_left_out", reason="excluded") or 0
+        return left_out - cluster.excluded()
+
+    for exporter in exporters:
+        exporter.wait_for_refreshes()
+    before = [more_than_listed(exporter) for exporter in exporters]
     for group in ("ex-excluded", "ex-deleted"):
         cluster.new_member(group)
         cluster.settle(group)
-    for exporter, left_out in zip(exporters, before, strict=True):
+    assert "ex-excluded" in cluster.groups()
+    for exporter, number in zip(exporters, before, strict=True):
         exporter.wait_for(lambda value: value == 1, "cluster_group_members", group="ex-deleted")
-        assert exporter.value("exporter_groups_left_out", **reason) == left_out + 1
+        wait_until(lambda exporter=exporter, number=number: more_than_listed(exporter) == number, "one more")  # type: ignore[misc]
         assert exporter.value("cluster_group_members", group="ex-excluded") is None
 
     for group in ("ex-excluded", "ex-deleted"):
         cluster.members.pop(group)[0].close()
         cluster.admin.delete_consumer_groups([group])[group].result(PATIENCE)
-    for exporter in exporters:
+    assert "ex-excluded" not in cluster.groups()
+    for exporter, number in zip(exporters, before, strict=True):
         exporter.wait_for_refreshes()
         assert exporter.value("cluster_group_members", group="ex-deleted") is None
-        assert exporter.value("exporter_groups_left_out", **reason) == left_out
+        wait_until(lambda exporter=exporter, number=number: more_than_listed(exporter) == number, "one less")  # type: ignore[misc]
 
 
 def test_commits_and_records_are_counted_where_the_log_is_read(
     cluster: Cluster, exporters: list[RunningExporter]
 ) -> None:
     asking, reading = exporters
+    reading.wait_for_refreshes()
     before = reading.value("cluster_group_commits_total", group="ex-broker")
     assert before is not None
     cluster.commit("ex-broker", 10)
@@ -436,14 +483,13 @@ def test_commits_and_records_are_counted_where_the_log_is_read(
 def test_without_a_broker_it_serves_says_so_and_ends_at_once(
     tmp_path: Path, number: int, source: str
 ) -> None:
-    running = RunningExporter(
-        tmp_path, "--bootstrap-servers=127.0.0.1:1", f"--source={source}", "--interval=0.2", "--timeout=1"
-    )
-    running.wait_until_serving()
-    running.wait_for(lambda value: (value or 0) >= 2, "exporter_refreshes_total", outcome="failed")
+    nowhere = ("--bootstrap-servers=127.0.0.1:1", f"--source={source}", "--interval=0.2", "--timeout=1")
+    with RunningExporter(tmp_path, *nowhere) as running:
+        running.wait_until_serving()
+        running.wait_for(lambda value: (value or 0) >= 2, "exporter_refreshes_total", outcome="failed")
 
-    assert running.value("exporter_up") == 0
-    assert running.value("exporter_last_refresh_timestamp_seconds") == 0
-    assert "the refresh failed: cannot query the cluster at 127.0.0.1:1" in running.log
-    assert running.stop(number) == 0
-    assert "Traceback" not in running.log
+        assert running.value("exporter_up") == 0
+        assert running.value("exporter_last_refresh_timestamp_seconds") == 0
+        assert "the refresh failed: cannot query the cluster at 127.0.0.1:1" in running.log
+        assert running.stop(number) == 0
+        assert "Traceback" not in running.log

@@ -28,6 +28,7 @@ from groupwright.cli.offsets.target import Timestamp
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
+from harness.rights import allow
 from harness.tools import command_of_kafkas_tool
 from harness.waiting import wait_until
 
@@ -443,7 +444,7 @@ def test_a_plan_with_an_unknown_partition_is_not_begun(
 def payments(kafka: LocalKafka) -> str:
     """A topic that alice may describe, but not read."""
     kafka.create_topic("payments", 1)
-    allow(kafka.admin(), ResourceType.TOPIC, "payments", AclOperation.DESCRIBE)
+    allow_alice(kafka.admin(), ResourceType.TOPIC, "payments", AclOperation.DESCRIBE)
     return "payments"
 
 
@@ -458,7 +459,7 @@ def as_alice(kafka: LocalKafka, groupwright: Run, tmp_path: Path) -> Run:
     return run
 
 
-def allow(admin: AdminClient, resource: ResourceType, name: str, operation: AclOperation) -> None:
+def allow_alice(admin: AdminClient, resource: ResourceType, name: str, operation: AclOperation) -> None:
     binding = AclBinding(
         resource,
         name,
@@ -468,7 +469,7 @@ def allow(admin: AdminClient, resource: ResourceType, name: str, operation: AclO
         operation,
         AclPermissionType.ALLOW,
     )
-    admin.create_acls([binding])[binding].result(PATIENCE)
+    allow(admin, binding)
 
 
 @pytest.mark.usefixtures("topic")
@@ -477,7 +478,7 @@ def test_a_user_without_rights_to_write_is_told_so_and_nothing_is_written(
 ) -> None:
     for group, right in (("none", AclOperation.DELETE), ("view", AclOperation.DESCRIBE)):
         commit(kafka, group, 30)
-        allow(kafka.admin(), ResourceType.GROUP, group, right)
+        allow_alice(kafka.admin(), ResourceType.GROUP, group, right)
     reset = ("--reset-to", "latest", "--execute")
 
     for group in ("none", "view"):

@@ -30,6 +30,7 @@ from groupwright.cli.app import app
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
+from harness.rights import allow
 from harness.streams import join_streams_group
 from harness.waiting import wait_until
 
@@ -40,7 +41,8 @@ Run = Callable[..., Result]
 SCHEMAS = Path(cli.__file__).parent / "_schemas"
 PARTITIONS, MESSAGES, COMMITTED = 4, 10, 4
 SECONDS_OLD = 1_700_000_000
-BY_HAND = {"enable.auto.commit": False}
+BY_HAND = {"enable.auto.commit": False, "max.poll.interval.ms": 3_600_000}
+"""Of members that stay without polls."""
 MEMBERS: dict[str, list[dict[str, Any]]] = {
     "classic": [{"client.id": name, "heartbeat.interval.ms": 200} for name in ("one", "two")],
     "static": [
@@ -55,7 +57,11 @@ TYPES = {"new": "consumer", "shared": "share", "flow": "streams"}
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
     """A broker with a group of each type, and one without members; the group `gone` was deleted."""
-    with LocalKafka(security=Security(authorize=True)) as kafka, ExitStack() as members:
+    # The member of the streams group sends no heartbeats.
+    hour = dict.fromkeys(
+        ("group.streams.max.session.timeout.ms", "group.streams.session.timeout.ms"), 3_600_000
+    )
+    with LocalKafka(security=Security(authorize=True), config=hour) as kafka, ExitStack() as members:
         kafka.create_topic("orders", PARTITIONS)
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
         for number in range(PARTITIONS * MESSAGES):
@@ -303,7 +309,7 @@ def test_a_secured_cluster_shows_what_the_credentials_allow(
         AclOperation.READ,
         AclPermissionType.ALLOW,
     )
-    kafka.admin().create_acls([right])[right].result(PATIENCE)
+    allow(kafka.admin(), right)
     config = tmp_path / "client.json"
     settings = kafka.secure_config(Listener.SASL_SSL, user="alice")
     config.write_text(json.dumps(settings))

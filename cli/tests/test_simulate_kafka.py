@@ -22,6 +22,7 @@ from groupwright.cli.app import app
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
+from harness.rights import allow
 from harness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -345,7 +346,7 @@ def test_a_group_that_rebalances_is_awaited(kafka: LocalKafka, group: str, membe
         return bool(state.name == "PREPARING_REBALANCING")
 
     wait_until(rebalances, "a rebalance")
-    refused = run(kafka, "simulate", "--group", group, "--timeout", "1", status=6)
+    refused = run(kafka, "simulate", "--group", group, "--timeout", "3", status=6)
 
     assert f"the group '{group}' is PreparingRebalance, and brokers do not return the assignment" in refused
     members.settle(7)
@@ -426,7 +427,7 @@ def restrict(kafka: LocalKafka, resource: ResourceType, name: str) -> None:
     admin = kafka.admin()
     pattern = (resource, name, ResourcePatternType.LITERAL)
     binding = AclBinding(*pattern, "User:bob", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW)
-    admin.create_acls([binding])[binding].result(PATIENCE)
+    allow(admin, binding)
 
 
 @pytest.mark.parametrize("name", ["simulate", "explain"])

@@ -130,7 +130,7 @@ def doomed_member(
 class Watching:
     """The command as a process without a terminal."""
 
-    def __init__(self, kafka: LocalKafka, directory: Path, *arguments: str) -> None:
+    def __init__(self, kafka: LocalKafka, directory: Path, *arguments: str, timeout: str) -> None:
         self._path = directory / f"{uuid.uuid4().hex}.out"
         self._read = 0
         self._documents: list[dict[str, Any]] = []
@@ -138,7 +138,14 @@ class Watching:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "groupwright.cli", "watch", *arguments),
-                    *("--bootstrap-servers", kafka.bootstrap_servers, "--interval", "0.1", "--timeout", "2"),
+                    *(
+                        "--bootstrap-servers",
+                        kafka.bootstrap_servers,
+                        "--interval",
+                        "0.1",
+                        "--timeout",
+                        timeout,
+                    ),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -191,8 +198,8 @@ class Watching:
 def watch(kafka: LocalKafka, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
     with ExitStack() as cleanup:
 
-        def start(*arguments: str) -> Watching:
-            watching = Watching(kafka, tmp_path, *arguments)
+        def start(*arguments: str, timeout: str = "10") -> Watching:
+            watching = Watching(kafka, tmp_path, *arguments, timeout=timeout)
             cleanup.callback(watching.process.wait)
             cleanup.callback(watching.process.kill)
             return watching
@@ -252,7 +259,7 @@ def test_members_that_join_leave_and_die_are_followed(
 def test_a_static_member_that_restarts_is_seen_as_itself(
     kafka: LocalKafka, group: str, watch: Callable[..., Watching]
 ) -> None:
-    static = {**KINDS["confluent-kafka"], "group.instance.id": "pod-1", "session.timeout.ms": 30_000}
+    static = {**KINDS["confluent-kafka"], "group.instance.id": "pod-1", "session.timeout.ms": 300_000}
     with doomed_member(kafka, group, "app", **static) as process:
         watching = watch(group, "--wait")
         at = watching.wait_for("pod-1 gained orders 0-3|4 partitions, lag")
@@ -276,9 +283,11 @@ def test_a_broker_that_stops_leaves_the_last_view_and_is_found_again(
         lines.wait_for("Stable|Rebalance")
         documents.wait_for('"event": "group"')
         kafka.stop()
-        stopped = lines.wait_for("Z  no answer: ")
-        documents.wait_for_event(lambda event: event["event"] == "unavailable", "the event unavailable")
-        kafka.start()
+        try:
+            stopped = lines.wait_for("Z  no answer: ")
+            documents.wait_for_event(lambda event: event["event"] == "unavailable", "the event unavailable")
+        finally:
+            kafka.start()
         lines.wait_for(r"Z  brokers answer again, after \d+\.\d s", stopped)
         answer = documents.wait_for_event(lambda event: event["event"] == "available", "the event available")
         assert answer["seconds"] > 0
@@ -291,13 +300,13 @@ def test_ctrl_c_ends_at_once_while_no_broker_answers(
     kafka: LocalKafka, group: str, watch: Callable[..., Watching]
 ) -> None:
     commit(kafka, group)
-    watching = watch(group)
+    watching = watch(group, timeout="2")
     watching.wait_for("Empty")
     kafka.pause()
     try:
         watching.wait_for("no answer: ")
         watching.process.send_signal(signal.SIGINT)
-        assert watching.process.wait(3) == 130
+        assert watching.process.wait(PATIENCE) == 130
     finally:
         kafka.resume()
 
@@ -402,7 +411,7 @@ def test_ctrl_c_on_a_terminal_restores_it_and_leaves_the_last_view(kafka: LocalK
             with member(kafka, group, "two", **KINDS["confluent-kafka"]):
                 wait_until(lambda: "moved recently" in terminal.output, "moves")
             terminal.press(b"\x03")
-            assert terminal.process.wait(3) == 130
+            assert terminal.process.wait(PATIENCE) == 130
             wait_until(lambda: "\x1b[?1049l" in terminal.output, "the screen before")
             shown = terminal.output
             assert terminal.after() == terminal.before

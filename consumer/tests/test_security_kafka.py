@@ -23,6 +23,7 @@ from groupwright.consumer import Consumer
 from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
+from harness.rights import allow
 from harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka]
@@ -313,7 +314,7 @@ def test_a_group_that_the_user_may_not_read_comes_out_of_poll(kafka: LocalKafka)
         AclOperation.READ,
         AclPermissionType.ALLOW,
     )
-    kafka.admin().create_acls([binding])[binding].result(PATIENCE)
+    allow(kafka.admin(), binding)
 
     reported: list[KafkaError] = []
     with Consumer({**kafka.secure_config(Listener.SASL_SSL), "group.id": "closed"}) as consumer:

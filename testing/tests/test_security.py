@@ -16,8 +16,8 @@ from groupwright.testing import Listener, LocalKafka, Security, SecurityError
 from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION, VERSION_VARIABLE
 from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS
 from groupwright.testing._kafka.security import _SCRAM, MECHANISMS
-
-TIMEOUT = 20.0
+from harness.patience import PATIENCE
+from harness.rights import allow
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def unsigned_token(_config: str) -> tuple[str, float]:
 def test_a_user_of_a_certificate_is_let_in(kafka: LocalKafka, listener: Listener) -> None:
     assert (
         AdminClient({**CLIENT_DEFAULTS, **kafka.secure_config(listener, user="bob")})
-        .list_topics(timeout=TIMEOUT)
+        .list_topics(timeout=PATIENCE)
         .brokers
     )
 
@@ -55,7 +55,7 @@ def test_a_user_of_each_mechanism_is_let_in(kafka: LocalKafka, listener: Listene
     }
     client = Consumer(config | ({"oauth_cb": unsigned_token} if mechanism == "OAUTHBEARER" else {}))
 
-    assert client.list_topics(timeout=TIMEOUT).brokers
+    assert client.list_topics(timeout=PATIENCE).brokers
     client.close()
 
 
@@ -72,11 +72,11 @@ def test_an_acl_keeps_a_user_out_and_lets_another_in(kafka: LocalKafka) -> None:
         AclOperation.ALL,
         AclPermissionType.ALLOW,
     )
-    kafka.admin().create_acls([binding])[binding].result(TIMEOUT)
+    allow(kafka.admin(), binding)
 
     def error_of(user: str) -> KafkaError | None:
         admin = AdminClient({**CLIENT_DEFAULTS, **kafka.secure_config(Listener.SASL_SSL, user=user)})
-        return admin.list_topics(topic, timeout=TIMEOUT).topics[topic].error
+        return admin.list_topics(topic, timeout=PATIENCE).topics[topic].error
 
     assert error_of("alice") is None
     refused = error_of("bob")
@@ -90,7 +90,7 @@ def test_the_listeners_survive_a_restart(kafka: LocalKafka) -> None:
     kafka.restart()
 
     assert kafka.secure_config(Listener.SASL_SSL, mechanism="SCRAM-SHA-256") == before
-    assert AdminClient({**CLIENT_DEFAULTS, **before}).list_topics(timeout=TIMEOUT).brokers
+    assert AdminClient({**CLIENT_DEFAULTS, **before}).list_topics(timeout=PATIENCE).brokers
 
 
 def test_a_broker_without_secured_listeners_says_how_to_get_them() -> None:
@@ -128,7 +128,7 @@ def test_other_characters_of_names_and_passwords_are_carried() -> None:
     with LocalKafka(security=Security(users=users)) as kafka:
         for mechanism in ("PLAIN", *_SCRAM):
             config = kafka.secure_config(Listener.SASL_PLAINTEXT, mechanism=mechanism)
-            assert AdminClient({**CLIENT_DEFAULTS, **config}).list_topics(timeout=TIMEOUT).brokers
+            assert AdminClient({**CLIENT_DEFAULTS, **config}).list_topics(timeout=PATIENCE).brokers
 
 
 def test_a_broker_that_was_not_started_has_no_certificates() -> None:
