@@ -153,7 +153,7 @@ def test_a_group_of_aiokafka_goes_on_with_groupwright(topic: str, config: Config
         assert not hasattr(consumer, "start")
         await consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
         while True:
-            polling = asyncio.ensure_future(consumer.poll(60))
+            polling = asyncio.ensure_future(consumer.poll(PATIENCE))
             await asyncio.sleep(0.01)
             polling.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -43,7 +43,7 @@ while True:
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka(config={"group.min.session.timeout.ms": 1000}) as kafka:
+    with LocalKafka() as kafka:
         kafka.create_topic("orders", 6)
         yield kafka
 
@@ -67,7 +67,7 @@ def start(kafka: LocalKafka, cleanup: ExitStack) -> None:
             "auto.offset.reset": "earliest",
             "enable.auto.offset.store": False,
             "auto.commit.interval.ms": 200,
-            "session.timeout.ms": 2000,
+            "session.timeout.ms": MAX_POLL_SECONDS * 1000,
             "heartbeat.interval.ms": 200,
             "max.poll.interval.ms": MAX_POLL_SECONDS * 1000,
         }

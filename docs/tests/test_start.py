@@ -93,12 +93,18 @@ def test_the_page_leads_to_a_group_with_an_own_assignor(tmp_path: Path) -> None:
         environment = os.environ | {"GROUPWRIGHT_BOOTSTRAP_SERVERS": f"127.0.0.1:{port}"}
         described = CliRunner(env=environment).invoke(app, commands("groupwright describe")[0][1:])
         lag = CliRunner(env=environment).invoke(app, commands("groupwright lag")[0][1:])
-        with urllib.request.urlopen(f"http://127.0.0.1:{members['billing-1']}/metrics") as page:
-            metrics = page.read().decode()
+
+        def shows_its_partition() -> bool:
+            address = f"http://127.0.0.1:{members['billing-1']}/metrics"
+            with urllib.request.urlopen(address, timeout=PATIENCE) as page:
+                metrics = page.read().decode()
+            owned = r'groupwright_partitions_owned\{.*client_id="billing-1".*\} 1\.0'
+            return re.search(owned, metrics) is not None
+
+        wait_until(shows_its_partition, "the metrics show the partition")
 
     assert "hot-alone" in described.output, described.output
     assert lag.exit_code == 0, lag.output
-    assert re.search(r'groupwright_partitions_owned\{.*client_id="billing-1".*\} 1\.0', metrics)
     assert [output for output in (broker, *outputs) if "Traceback" in output.read_text()] == []
 
 

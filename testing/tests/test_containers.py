@@ -25,8 +25,6 @@ from groupwright.testing._kafka import containers, engine  # noqa: E402 - as abo
 from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS  # noqa: E402 - as above
 from harness.tools import lacking  # noqa: E402 - as above
 
-TIMEOUT = 20.0
-
 PROGRAM = """
 import sys
 from groupwright.testing import KafkaContainers
@@ -115,7 +113,7 @@ def test_all_nodes_have_secured_listeners_and_know_the_users(cluster: KafkaConta
         config = cluster.secure_config(listener, mechanism="SCRAM-SHA-512", user="alice")
         for server in config["bootstrap.servers"].split(","):
             admin = AdminClient({**CLIENT_DEFAULTS, **config, "bootstrap.servers": server})
-            brokers = admin.list_topics(timeout=TIMEOUT).brokers
+            brokers = admin.list_topics(timeout=PATIENCE).brokers
             assert {f"{each.host}:{each.port}" for each in brokers.values()} == set(
                 config["bootstrap.servers"].split(",")
             )
@@ -127,7 +125,7 @@ def test_a_node_behind_a_link_that_is_cut_is_out_of_reach_and_the_others_are_not
 ) -> None:
     brokers = (
         AdminClient({**CLIENT_DEFAULTS, "bootstrap.servers": cluster.proxied_servers})
-        .list_topics(timeout=TIMEOUT)
+        .list_topics(timeout=PATIENCE)
         .brokers
     )
     assert {node: f"{each.host}:{each.port}" for node, each in brokers.items()} == {
@@ -139,10 +137,10 @@ def test_a_node_behind_a_link_that_is_cut_is_out_of_reach_and_the_others_are_not
     assert eventually(lambda: cluster.link(2).connections == 0)
     for node in (1, 3):
         admin = AdminClient({**CLIENT_DEFAULTS, "bootstrap.servers": cluster.link(node).address})
-        assert set(admin.list_topics(timeout=TIMEOUT).brokers) == {1, 2, 3}
+        assert set(admin.list_topics(timeout=PATIENCE).brokers) == {1, 2, 3}
     cluster.link(2).restore()
     admin = AdminClient({**CLIENT_DEFAULTS, "bootstrap.servers": cluster.link(2).address})
-    assert admin.list_topics(timeout=TIMEOUT).brokers
+    assert admin.list_topics(timeout=PATIENCE).brokers
 
 
 @pytest.mark.integration
@@ -153,7 +151,7 @@ def test_all_nodes_come_back_with_their_data_when_all_were_killed(cluster: Kafka
 
     cluster.start_all()
 
-    assert "kept" in cluster.admin().list_topics(timeout=TIMEOUT).topics
+    assert "kept" in cluster.admin().list_topics(timeout=PATIENCE).topics
 
 
 @pytest.mark.integration
@@ -173,7 +171,7 @@ def test_a_node_whose_disk_is_full_ends(eventually: Callable[[Callable[[], bool]
         assert eventually(has_ended)
         assert "No space left on device" in kafka.log(1)
         producer.purge()
-        producer.flush(TIMEOUT)
+        producer.flush(PATIENCE)
 
 
 def test_a_disk_without_a_size_is_not_filled() -> None:

@@ -31,7 +31,7 @@ def produce(kafka: LocalKafka, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for value in values:
         producer.produce(topic, value)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE) == 0
 
 
 def consume(kafka: LocalKafka, topic: str, count: int) -> list[bytes | None]:
@@ -62,7 +62,7 @@ def consume_as_group(kafka: LocalKafka, topic: str, count: int) -> list[bytes | 
 
 def settings_of(kafka: LocalKafka) -> dict[str, str]:
     resource = ConfigResource(ConfigResource.Type.BROKER, "1")
-    entries = kafka.admin().describe_configs([resource])[resource].result(10)
+    entries = kafka.admin().describe_configs([resource])[resource].result(PATIENCE)
     return {name: entry.value for name, entry in entries.items()}
 
 
@@ -83,7 +83,7 @@ def test_a_created_topic_is_led_and_has_its_settings(local_kafka: LocalKafka) ->
     partitions = admin.list_topics("compacted", timeout=PATIENCE).topics["compacted"].partitions
     assert [partition.leader for partition in partitions.values()] == [1, 1, 1]
     resource = ConfigResource(ConfigResource.Type.TOPIC, "compacted")
-    entries = admin.describe_configs([resource])[resource].result(10)
+    entries = admin.describe_configs([resource])[resource].result(PATIENCE)
     assert entries["cleanup.policy"].value == "compact"
     with pytest.raises(KafkaException, match="already exists"):
         local_kafka.create_topic("compacted")

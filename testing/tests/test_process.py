@@ -11,6 +11,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from groupwright.testing._kafka.process import GuardedProcess
+from harness.patience import PATIENCE
 
 Eventually = Callable[[Callable[[], bool]], bool]
 Alive = Callable[[int | None], bool]
@@ -50,7 +51,7 @@ def start(log: Path, eventually: Eventually) -> Iterator[Start]:
 def test_a_stopped_program_gets_sigterm_first(start: Start, alive: Alive) -> None:
     process = start(PATIENT)
 
-    process.stop(timeout=10)
+    process.stop(timeout=PATIENCE)
 
     assert process.exit_code == -signal.SIGTERM
     assert not alive(process.pid)
@@ -83,7 +84,7 @@ def test_a_suspended_program_can_be_stopped(start: Start) -> None:
     process = start(PATIENT)
     process.suspend()
 
-    process.stop(timeout=10)
+    process.stop(timeout=PATIENCE)
 
     assert process.exit_code == -signal.SIGTERM
 
@@ -93,7 +94,7 @@ def test_a_program_that_ends_by_itself_tells_its_exit_code(start: Start, log: Pa
         "import sys; print(sys.stdin.read() + 'up', flush=True); print('bad', file=sys.stderr); sys.exit(3)"
     )
 
-    assert process.wait(timeout=10) == 3
+    assert process.wait(timeout=PATIENCE) == 3
     assert process.exit_code == 3
     assert not process.running
     assert log.read_text().split() == ["up", "bad"]
@@ -114,7 +115,7 @@ def test_everything_may_be_said_to_a_program_that_was_not_started_or_has_ended(l
     assert process.wait(timeout=0) is None
 
     process.start()
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     process.suspend()
     process.stop(timeout=1)
     process.kill()
@@ -126,7 +127,7 @@ def test_the_watcher_leaves_with_the_program(start: Start, alive: Alive, eventua
     process = start(PATIENT)
     [watcher] = psutil.Process(process.pid).children()
 
-    process.stop(timeout=10)
+    process.stop(timeout=PATIENCE)
 
     assert eventually(lambda: not alive(watcher.pid))
 

@@ -11,6 +11,8 @@ from benchmarks.assignors.results import Outcome, Row, Status
 from benchmarks.assignors.runner import Effort, run_case
 from benchmarks.assignors.targets import findings_of, ratio
 
+from harness.patience import PATIENCE
+
 CASE = Case(
     assignor="range",
     subscriptions=Subscriptions.EQUAL,
@@ -19,7 +21,7 @@ CASE = Case(
     members=4,
     topics=4,
 )
-EFFORT = Effort(patience=0.01, longest=0.1, limit=0.5)
+EFFORT = Effort(patience=0.01, longest=0.1, limit=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,8 @@ EFFORT = Effort(patience=0.01, longest=0.1, limit=0.5)
 def test_a_failed_run_is_noted(program: str, status: Status, note: str, tmp_path: Path) -> None:
     contestant = Contestant(JAVA, "failing", (sys.executable, "-c", program))
 
-    outcome = run_case(CASE, [contestant], EFFORT, tmp_path, lambda *_: None).outcomes[JAVA]
+    effort = replace(EFFORT, limit=0.5) if status is Status.TIMEOUT else EFFORT
+    outcome = run_case(CASE, [contestant], effort, tmp_path, lambda *_: None).outcomes[JAVA]
 
     assert (outcome.status, outcome.note) == (status, note)
 

@@ -8,6 +8,8 @@ import pytest
 from benchmarks.consumer.processes import RunFailedError, measured, programs
 from benchmarks.consumer.results import Status
 
+from harness.patience import PATIENCE
+
 
 def python(program: str) -> tuple[str, ...]:
     return sys.executable, "-c", program
@@ -25,7 +27,7 @@ def python(program: str) -> tuple[str, ...]:
 )
 def test_a_failed_run_is_noted(program: str, status: Status, note: str) -> None:
     with pytest.raises(RunFailedError) as raised:
-        measured(python(program), {}, seconds=1)
+        measured(python(program), {}, seconds=1 if status is Status.TIMEOUT else PATIENCE)
 
     assert (raised.value.status, raised.value.note) == (status, note)
 
@@ -33,7 +35,7 @@ def test_a_failed_run_is_noted(program: str, status: Status, note: str) -> None:
 def test_a_program_gets_its_settings_and_its_result_is_read() -> None:
     program = "import sys, json; print('ready'); print('result', json.dumps(dict([sys.argv[1].split('=')])))"
 
-    assert measured(python(program), {"topic": "orders"}, seconds=30) == {"topic": "orders"}
+    assert measured(python(program), {"topic": "orders"}, seconds=PATIENCE) == {"topic": "orders"}
 
 
 def test_programs_follow_orders_and_may_end_when_they_are_done() -> None:
@@ -50,7 +52,7 @@ def test_programs_follow_orders_and_may_end_when_they_are_done() -> None:
 def test_no_program_outlives_the_run() -> None:
     with programs() as running:
         running.start(python("import os; print(os.getpid(), flush=True); input()"), {})
-        pid = running.next_line(time.monotonic() + 30)
+        pid = running.next_line(time.monotonic() + PATIENCE)
 
     assert pid is not None
     with pytest.raises(ProcessLookupError):

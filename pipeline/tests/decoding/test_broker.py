@@ -12,10 +12,12 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupwright.consumer import Consumer
+from groupwright.core.offsets_topic import partition_for
 from groupwright.pipeline._decoding import decode_batch
 from groupwright.pipeline._decoding.messages import RECORD_KINDS
 from groupwright.pipeline._transforms.group_epochs import epoch_rows
 from groupwright.testing import LocalKafka
+from harness.patience import PATIENCE
 from harness.streams import join_streams_group
 from harness.waiting import wait_until
 
@@ -29,33 +31,30 @@ MakeBatch = Callable[..., pa.RecordBatch]
 
 
 def _records(kafka: LocalKafka, batch: MakeBatch, group: str) -> list[dict[str, Any]]:
-    """Return what the topic has of a group, decoded, in the order in which it was written."""
+    """Return what the group's partition of the topic has of it, decoded, in the order of writing."""
     config = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "reader", "enable.auto.commit": False}
     reader = NativeConsumer(config)
     try:
-        partitions = reader.list_topics(_OFFSETS, timeout=30).topics[_OFFSETS].partitions
-        ends = {
-            number: reader.get_watermark_offsets(TopicPartition(_OFFSETS, number), timeout=30)[1]
-            for number in partitions
-        }
-        reader.assign([TopicPartition(_OFFSETS, number, 0) for number in ends])
+        partitions = reader.list_topics(_OFFSETS, timeout=PATIENCE).topics[_OFFSETS].partitions
+        number = partition_for(group, len(partitions))
+        end = reader.get_watermark_offsets(TopicPartition(_OFFSETS, number), timeout=PATIENCE)[1]
+        reader.assign([TopicPartition(_OFFSETS, number, 0)])
         found: list[tuple[int, bytes | None, bytes | None]] = []
 
         def is_read() -> bool:
             for message in reader.consume(1000, 0.2):
                 assert message.error() is None
                 found.append((message.timestamp()[1], message.key(), message.value()))
-            positions = reader.position([TopicPartition(_OFFSETS, number) for number in ends])
-            return all(
-                place.offset >= ends[place.partition] or not ends[place.partition] for place in positions
-            )
+            (position,) = reader.position([TopicPartition(_OFFSETS, number)])
+            return position.offset >= end
 
         wait_until(is_read, "the end of the topic")
     finally:
         reader.close()
     decoded = decode_batch(batch([(key, value) for _, key, value in found])).to_pylist()
-    assert [row["error"] for row in decoded if row["error"]] == []
-    return [row for row in decoded if row["group_id"] == group]
+    rows = [row for row in decoded if row["group_id"] == group]
+    assert [row["error"] for row in rows if row["error"]] == []
+    return rows
 
 
 def _of_table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -100,14 +99,14 @@ def _two_members(
 
 def _described(kafka: LocalKafka, group: str) -> Any:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    return admin.describe_consumer_groups([group])[group].result(30)
+    return admin.describe_consumer_groups([group])[group].result(PATIENCE)
 
 
 def _assert_offsets(kafka: LocalKafka, group: str, rows: list[dict[str, Any]]) -> None:
     commits = [row["offset_commit"] for row in rows if row["offset_commit"]]
     last = {(commit["topic"], commit["partition"]): commit["committed_offset"] for commit in commits}
     with NativeConsumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group}) as asker:
-        committed = asker.committed([TopicPartition(*key) for key in last], timeout=30)
+        committed = asker.committed([TopicPartition(*key) for key in last], timeout=PATIENCE)
     assert last == {(p.topic, p.partition): p.offset for p in committed}
     assert len(last) == _PARTITIONS
     # confluent-kafka commits metadata with the zero that ends its string, and reads as far as the next zero.
@@ -183,7 +182,7 @@ def test_share_and_streams_groups_have_the_epochs_that_their_members_reached(
 
         def has_consumed() -> bool:
             producer.produce(topic, b"message")
-            assert producer.flush(30) == 0
+            assert producer.flush(PATIENCE) == 0
             return any(message.error() is None for message in consumer.poll(0.1) or ())
 
         wait_until(has_consumed, "the share group has a message")
@@ -233,6 +232,12 @@ def test_a_group_of_the_new_protocol_is_what_the_broker_describes(
     assert {each["state"] for each in current[-2:]} == {"stable"}
 
     # They have left now: their records are ended by tombstones that still say whose they were.
-    gone = [row for row in _records(local_kafka, batch, group) if row["tombstone"]]
-    ended = {(row["record_kind"], (row[row["record_kind"]] or {}).get("member_id")) for row in gone}
-    assert ended >= {(kind, name) for kind in ("consumer_member", "current_member") for name in ids}
+    wanted = {(kind, name) for kind in ("consumer_member", "current_member") for name in ids}
+
+    def has_ended() -> bool:
+        gone = [row for row in _records(local_kafka, batch, group) if row["tombstone"]]
+        return wanted <= {
+            (row["record_kind"], (row[row["record_kind"]] or {}).get("member_id")) for row in gone
+        }
+
+    wait_until(has_ended, "the tombstones of both members")

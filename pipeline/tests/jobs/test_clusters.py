@@ -24,6 +24,7 @@ from groupwright.pipeline import Tables, open_tables
 from groupwright.pipeline._jobs.kafka import CONNECTOR
 from groupwright.pipeline.schemas import OFFSET_COMMITS, REBALANCES
 from groupwright.testing import LocalKafka, compile_java, find_java, resolve_jars
+from harness.patience import PATIENCE
 from pipeline_chaos.jobs import QUICK
 
 pytestmark = pytest.mark.integration
@@ -255,7 +256,7 @@ def committed(kafka: LocalKafka, group: str) -> dict[int, int]:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group})
     try:
         asked = [TopicPartition(topic_of(group), number) for number in range(PARTITIONS)]
-        return {each.partition: max(0, each.offset) for each in consumer.committed(asked, timeout=60)}
+        return {each.partition: max(0, each.offset) for each in consumer.committed(asked, timeout=PATIENCE)}
     finally:
         consumer.close()
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from groupwright.pipeline import Tables, open_tables, schemas
 from groupwright.pipeline._jobs import positions
 from groupwright.testing import LocalKafka
+from harness.patience import PATIENCE
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -115,7 +116,9 @@ def test_a_stream_that_is_killed_and_started_again_writes_what_one_batch_writes(
     of_all_kinds(stream_tables)
 
     before = versions(streamed)
-    kafka.admin().create_partitions([NewPartitions("__consumer_offsets", 4)])["__consumer_offsets"].result(60)
+    kafka.admin().create_partitions([NewPartitions("__consumer_offsets", 4)])["__consumer_offsets"].result(
+        PATIENCE
+    )
     run_job("stream", f"tables={streamed}", "once=true", *where)
     assert versions(streamed) == before
     assert "__consumer_offsets has 4 partitions and had 3" in caplog.text

@@ -14,6 +14,7 @@ from groupwright.pipeline import TablesError
 from groupwright.pipeline._jobs import lease as lease_module
 from groupwright.pipeline._jobs.lease import LeaseFile, hold_lease, this_process
 from groupwright.pipeline._tables.files import Folder
+from harness.patience import PATIENCE
 from harness.waiting import wait_until
 
 
@@ -48,7 +49,7 @@ def test_of_jobs_that_start_at_once_one_holds_the_lease(folder: Folder) -> None:
         try:
             with hold_lease(folder, "stream"):
                 outcomes.append("held")
-                done.wait(60)
+                done.wait(PATIENCE)
         except TablesError:
             outcomes.append("refused")
 
@@ -91,13 +92,14 @@ def test_a_job_of_another_container_with_the_same_host_name_is_not_taken_for_dea
 
 
 def test_a_job_that_ended_and_was_not_waited_for_is_dead() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    started = lease_module._start_of(child.pid)
-    running = replace(this_process("stream"), pid=child.pid, started=started)
-    assert not running.is_dead
-    child.kill()
-    wait_until(lambda: running.is_dead, "its end is seen")
-    child.wait()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+        try:
+            started = lease_module._start_of(child.pid)
+            running = replace(this_process("stream"), pid=child.pid, started=started)
+            assert not running.is_dead
+        finally:
+            child.kill()
+        wait_until(lambda: running.is_dead, "its end is seen")
 
 
 def test_a_lease_that_is_deleted_while_it_is_read_is_a_missing_one(folder: Folder) -> None:

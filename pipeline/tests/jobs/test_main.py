@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline.main import stop_on_signals_to_jvm
+from harness.patience import PATIENCE
 
 
 def test_a_signal_to_the_jvm_stops_the_job_and_leaves_spark_to_finish_its_batch(spark: SparkSession) -> None:
@@ -20,5 +21,5 @@ def test_a_signal_to_the_jvm_stops_the_job_and_leaves_spark_to_finish_its_batch(
     stop_on_signals_to_jvm(spark, stop)
     jvm: Any = spark.sparkContext._jvm
     os.kill(jvm.java.lang.ProcessHandle.current().pid(), signal.SIGTERM)
-    assert stop.wait(60)
+    assert stop.wait(PATIENCE)
     assert spark.range(5).count() == 5

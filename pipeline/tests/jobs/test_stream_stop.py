@@ -12,20 +12,23 @@ import pytest
 from groupwright.pipeline._jobs import stream as stream_module
 from groupwright.pipeline._jobs.stream import _Stream
 from groupwright.pipeline.errors import PipelineError
+from harness.patience import PATIENCE
 
 
 class _Stopping(_Stream):
     """Stops while the last call of a worker runs."""
 
     def _periodic(self) -> Iterator[tuple[str, float, Callable[[], bool]]]:
-        self.may_fail = Event()
+        self.begun, self.may_fail = Event(), Event()
         yield "sample-writer", 0.0, self._fail
 
     def _fail(self) -> bool:
-        assert self.may_fail.wait(60)
+        self.begun.set()
+        assert self.may_fail.wait(PATIENCE)
         raise PipelineError("the samples cannot be written")
 
     def _follow(self, stop: Event) -> bool:
+        assert self.begun.wait(PATIENCE)  # a worker that is stopped before its first call makes none
         self._finish(MagicMock(isActive=False, exception=lambda: None))
         stop.set()
         self.may_fail.set()
@@ -57,7 +60,7 @@ def test_a_stop_while_an_unfinished_batch_is_added_is_bounded() -> None:
 
     def prepare() -> Any:
         begun.set()
-        assert cancelled.wait(60)
+        assert cancelled.wait(PATIENCE)
         raise PipelineError("the Spark job was cancelled")
 
     settings = SimpleNamespace(stop_seconds=0.1, end_offsets_seconds=0.0, derive_seconds=60.0, once=True)
@@ -66,9 +69,9 @@ def test_a_stop_while_an_unfinished_batch_is_added_is_bounded() -> None:
     context.spark.sparkContext.cancelJobGroup.side_effect = lambda _: cancelled.set()
     stream = Thread(target=_Stream(context, MagicMock(), lambda _: None).run, args=(stop,), daemon=True)
     stream.start()
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE)
     stop.set()
-    stream.join(60)
+    stream.join(PATIENCE)
     assert not stream.is_alive()
     assert cancelled.is_set()
     context.spark.readStream.format.assert_not_called()

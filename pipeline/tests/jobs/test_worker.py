@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline._jobs.worker import Worker
+from harness.patience import PATIENCE
 from harness.waiting import wait_until
 
 
@@ -20,7 +21,7 @@ def test_work_keeps_its_interval_while_other_work_takes_long(spark: SparkSession
         samples.append(1)
         return True
 
-    slow = Worker(spark, "derived-tables", 0.01, lambda: finish.wait(120))
+    slow = Worker(spark, "derived-tables", 0.01, lambda: finish.wait(PATIENCE))
     sampler = Worker(spark, "sampler", 0.01, sample)
     try:
         wait_until(lambda: len(samples) >= 5, "five samples are taken")
@@ -28,7 +29,7 @@ def test_work_keeps_its_interval_while_other_work_takes_long(spark: SparkSession
     finally:
         finish.set()
         for each in (slow, sampler):
-            assert each.stop(60)
+            assert each.stop(PATIENCE)
             each.check()
 
 
@@ -45,7 +46,7 @@ def test_work_that_had_nothing_to_do_is_called_again_soon_and_an_error_is_raised
 
     worker = Worker(spark, "sampler", 600, work)
     wait_until(lambda: len(calls) == 2, "it is called again")
-    assert worker.stop(60)
+    assert worker.stop(PATIENCE)
     with pytest.raises(ValueError, match="broken"):
         worker.check()
 
