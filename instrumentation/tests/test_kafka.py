@@ -110,7 +110,7 @@ def scrape(registry: CollectorRegistry) -> Iterator[Scrape]:
     yield fetch
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(PATIENCE)
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def test_lag_grows_with_the_log_while_the_prefetch_queue_is_full(
     def produce(messages: int) -> None:
         for _ in range(messages):
             producer.produce(topic, b"x")
-        assert producer.flush(10) == 0
+        assert producer.flush(PATIENCE) == 0
 
     produce(1_000)
     member = new_member(topic, "slow", **{"queued.min.messages": 10})
@@ -185,10 +185,11 @@ def test_a_producer_shows_what_it_has_sent(
         "client.id": "p-1",
         "statistics.interval.ms": 100,
     }
+    began = time.monotonic()
     producer = create_instrumented(Producer, made, registry=registry)
     for _ in range(50):
         producer.produce(topic, b"x" * 100)
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE) == 0
 
     def value(name: str) -> float | None:
         return registry.get_sample_value(f"groupwright_producer_{name}", {"client_id": "p-1"})
@@ -205,7 +206,7 @@ def test_a_producer_shows_what_it_has_sent(
     assert value("request_errors_total") == value("instrumentation_errors_total") == 0
     age = value("statistics_age_seconds")
     assert age is not None
-    assert 0 <= age < 2
+    assert 0 <= age < time.monotonic() - began
     del producer
     assert value("queue_messages") is None
     assert value("messages_total") == 50

@@ -21,7 +21,7 @@ class Gauges:
 folder, gauges = pathlib.Path(sys.argv[1]), Gauges()
 multiprocess.INTERVAL = 600
 Publisher(gauges, folder).start()
-assert gauges.written.wait(30)
+assert gauges.written.wait(120)
 child = os.fork()
 if child == 0:
     sys.exit(0)
@@ -47,10 +47,10 @@ gauges = Gauges()
 @atexit.register  # before the publisher's own, so that it is called after it
 def end():
     gauges.late.set()
-    assert gauges.written.wait(30)
+    assert gauges.written.wait(120)
 
 Publisher(gauges, pathlib.Path(sys.argv[1])).start()
-assert gauges.begun.wait(30)
+assert gauges.begun.wait(120)
 """
 
 
@@ -68,7 +68,7 @@ class Gauges:
 folder, gauges = pathlib.Path(sys.argv[1]), Gauges()
 multiprocess.INTERVAL = 600
 Publisher(gauges, folder).start()
-assert gauges.written.wait(30)
+assert gauges.written.wait(120)
 """
 
 CLIENTS = """

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from groupwright.consumer import Rebalance
 from groupwright.instrumentation import Metrics, instrument
+from harness.patience import PATIENCE
 
 Series = Callable[[], dict[tuple[str, frozenset[tuple[str, str]]], float]]
 Value = Callable[..., float | None]
@@ -95,14 +96,14 @@ def test_threads_that_adopt_at_once_get_the_same_metrics(registry: CollectorRegi
     found: list[Metrics] = []
 
     def adopt() -> None:
-        start.wait(10)
+        start.wait(PATIENCE)
         found.append(Metrics.of(registry))
 
     threads = [threading.Thread(target=adopt) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
 
     assert len(found) == 8
     assert len(set(map(id, found))) == 1

@@ -30,6 +30,7 @@ from groupwright.instrumentation import (
 from groupwright.instrumentation.events import make_event, make_load_check_event, schema
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
+from harness.patience import PATIENCE
 
 Value = Callable[..., float | None]
 NewConsumer = Callable[..., Any]
@@ -205,12 +206,12 @@ def test_a_sink_that_hangs_drops_and_holds_up_nobody(
 
     def hang(_: RebalanceEvent) -> None:
         began.set()
-        assert go_on.wait(30)
+        assert go_on.wait(PATIENCE)
 
     sink = EventSink("hanging", hang, capacity=2)
     listener = instrument(new_consumer(), registry, events=[sink])
     listener.rebalanced(new_rebalance())
-    assert began.wait(10)
+    assert began.wait(PATIENCE)
     for _ in range(5):
         listener.rebalanced(new_rebalance())
 
@@ -276,7 +277,7 @@ def test_events_go_to_a_topic_with_the_group_as_key(
     )
     try:
         consumer.subscribe([topic])
-        message = consumer.poll(30)
+        message = consumer.poll(PATIENCE)
         assert message is not None
         assert message.key() == b"billing"
         assert json.loads(message.value() or b"") == event.to_dict()
@@ -297,7 +298,7 @@ def test_after_a_fork_the_child_has_a_thread_of_its_own(event: RebalanceEvent, t
 
     child = multiprocessing.get_context("fork").Process(target=in_child)
     child.start()
-    child.join(30)
+    child.join(PATIENCE)
     sink.close()
 
     assert child.exitcode == 0

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from harness.patience import PATIENCE
+from harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from instrumentation.tests.kafka.conftest import Client, Member, ScenarioRun
@@ -306,12 +307,12 @@ def test_ages_and_times_fit_those_taken_outside(client: "Client", outcome_of: Ou
     outcome = outcome_of(details, client)
     ages = outcome.ages
 
-    assert 0 <= (ages["last_poll_age_seconds"] or 0) < 5
-    assert 0 <= (ages["poll_interval_used_ratio"] or 0) < 5 / 300
-    assert 0 <= (ages["statistics_age_seconds"] or 0) < 5
-    assert 0 < (ages["coordinator_round_trip_seconds"] or 0) < 5
+    assert 0 <= (ages["last_poll_age_seconds"] or 0) < outcome.elapsed
+    assert 0 <= (ages["poll_interval_used_ratio"] or 0) < outcome.elapsed / 300
+    assert 0 <= (ages["statistics_age_seconds"] or 0) < outcome.elapsed
+    assert 0 < (ages["coordinator_round_trip_seconds"] or 0) < outcome.elapsed
     if client.own_membership:
-        assert 0 <= (ages["last_heartbeat_age_seconds"] or 0) < 5
+        assert 0 <= (ages["last_heartbeat_age_seconds"] or 0) < outcome.elapsed
     else:
         assert ages["last_heartbeat_age_seconds"] is None
     assert 0 < (outcome.inside or 0) < outcome.elapsed
@@ -377,17 +378,28 @@ def outcome(member: "Member", topic: str, others: Any = None) -> Outcome:
 
 def stall(run: "ScenarioRun") -> Outcome:
     topic = run.topic(partitions=2, messages=3)
-    member = run.member(topic, "slow", **{"max.poll.interval.ms": 6000})
+    limit = {
+        "max.poll.interval.ms": 6000,
+        **({} if run.client.broker_assigned else {"session.timeout.ms": 6000}),
+    }
+    member = run.member(topic, "slow", **limit)
     member.join(topic)
     run.until(lambda: member.owned == 2 and member.rebalances() == 1, member)
     member.do("pause", member.do("assignment"))
     run.until(lambda: member.value("lag", topic=topic) is not None, member)
     # This is the stall: nothing else shows the client that its application hangs.
-    time.sleep(7.5)
-    used = member.value("poll_interval_used_ratio")
-    stalled = member.value("lag", topic=topic), member.value("membership_state", state="unjoined")
+    wait_until(lambda: (member.value("poll_interval_used_ratio") or 0) >= 7.5 / 6, "a stall of 7.5 s")
+    wait_until(
+        lambda: (
+            (member.value("lag", topic=topic), member.value("membership_state", state="unjoined"))
+            == (None, 1)
+        ),
+        "its loss, and no lag: its successors show it",
+    )
+    used, elapsed = member.value("poll_interval_used_ratio"), time.monotonic() - member.began
     run.until(lambda: member.rebalances("lost") == 1, member)
-    return outcome(member, topic, (used, *stalled))
+    run.until(lambda: member.partitions(topic)[-1] == member.owned == 2, member)
+    return outcome(member, topic, (used, elapsed))
 
 
 def test_a_stall_beyond_max_poll_loses_the_partitions(client: "Client", outcome_of: OutcomeOf) -> None:
@@ -398,9 +410,8 @@ def test_a_stall_beyond_max_poll_loses_the_partitions(client: "Client", outcome_
     assert outcome.partitions == [4, 0, 2, 2]
     assert (outcome.completed, outcome.lost, outcome.failed) == (1, 1, 0)
     assert outcome.callbacks["lost"] == 1
-    used, lag, unjoined = outcome.others
-    assert 7.5 / 6 <= used < 5
-    assert (lag, unjoined) == (None, 1), "its successors show the lag"
+    used, elapsed = outcome.others
+    assert 7.5 / 6 <= used <= elapsed / 6
 
 
 def crash(run: "ScenarioRun") -> Outcome:
@@ -413,7 +424,9 @@ def crash(run: "ScenarioRun") -> Outcome:
         kill(survivor)
     began = time.monotonic()
     run.until(lambda: survivor.owned == 4 and survivor.rebalances() == 3, survivor)
-    return outcome(survivor, topic, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    run.until(lambda: survivor.partitions(topic)[-1] == 4, survivor)
+    return outcome(survivor, topic, seconds)
 
 
 def test_a_member_that_was_killed_is_missed_after_its_session(
@@ -435,6 +448,7 @@ def change(run: "ScenarioRun") -> tuple[Outcome, list[str | None], list[float | 
     run.until(lambda: member.owned == 5 and member.rebalances() == 2, member)
     run.grow(two, 5)
     run.until(lambda: member.owned == 7 and member.rebalances() == 3, member)
+    run.until(lambda: (member.partitions(one)[-1], member.partitions(two)[-1]) == (2, 5), member)
     return outcome(member, one), run.triggers(3, member), member.partitions(two)
 
 
@@ -492,7 +506,9 @@ def test_a_second_static_member_of_the_same_name_fences_the_first(
 
 def restart(run: "ScenarioRun") -> Outcome:
     topic = run.topic(partitions=4)
-    session = {} if run.client.broker_assigned else {"session.timeout.ms": 45_000}
+    session = (
+        {} if run.client.broker_assigned else {"session.timeout.ms": 300_000}
+    )  # however long a start takes
     # librdkafka may connect while the broker starts, and then waits as long for an answer.
     member = run.member(topic, "patient", **session, **{"socket.timeout.ms": 10_000})
     member.join(topic)

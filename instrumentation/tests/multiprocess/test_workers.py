@@ -62,9 +62,14 @@ def scrape(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scrape]:
             and sample.labels.get("protocol", "range") == "range"
         }
 
-    yield read
-    server.terminate()
-    server.wait(PATIENCE)
+    try:
+        yield read
+    finally:
+        server.terminate()
+        try:
+            server.wait(PATIENCE)
+        finally:
+            server.kill()
 
 
 def await_workers(scrape: Scrape, number: int, gone: str = "") -> dict[tuple[str, str], float]:
