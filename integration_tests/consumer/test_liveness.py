@@ -53,7 +53,7 @@ def test_a_rebalance_after_a_loss_is_counted_as_such(join: Join, new_kafka_topic
     original = member.consumer.poll
 
     def stall(timeout: float = -1) -> object:
-        hold.wait(20)
+        hold.wait(PATIENCE)
         member.consumer.__dict__.pop("poll", None)
         return original(timeout)
 
@@ -109,7 +109,7 @@ def test_close_does_not_wait_for_a_broker_that_is_gone(group: str) -> None:
 
         closer = threading.Thread(target=consumer.close, daemon=True)
         closer.start()
-        closer.join(20)
+        closer.join(PATIENCE)
 
         assert not closer.is_alive()
 

@@ -22,7 +22,7 @@ def wire_member(kafka: Kafka, group: str) -> Iterator[NewWireMember]:
     members: list[WireMember] = []
 
     def connect(client_id: str = "wire", **settings: Any) -> WireMember:
-        member = WireMember(kafka.bootstrap_servers, group, client_id, **settings)
+        member = WireMember(kafka.bootstrap_servers, group, client_id, **{"session_ms": 60_000, **settings})
         members.append(member)
         return member
 

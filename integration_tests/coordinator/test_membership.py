@@ -156,7 +156,8 @@ def test_a_member_that_leaves_is_gone_at_once_and_one_that_is_silent_when_its_se
     wire_member: NewWireMember,
 ) -> None:
     """With LeaveGroup its partitions are reassigned at once, otherwise after a session timeout."""
-    stays, leaves, silent = (wire_member(name) for name in ("stays", "leaves", "silent"))
+    stays, leaves = (wire_member(name) for name in ("stays", "leaves"))
+    silent = wire_member("silent", session_ms=SESSION_MS)
     since = time.monotonic()
     stays.settle(leaves, silent)
 
@@ -175,7 +176,7 @@ def test_a_member_that_beats_but_does_not_join_is_given_up_when_the_rebalance_ha
     wire_member: NewWireMember,
 ) -> None:
     """Its application does not poll: the others wait for the longest rebalance timeout of all members."""
-    beats, joins = (wire_member(name, rebalance_ms=2_000) for name in ("beats", "joins"))
+    beats, joins = (wire_member(name, rebalance_ms=6_000) for name in ("beats", "joins"))
     beats.settle(joins)
 
     joins.id, former = "", joins.id  # comes back as another
@@ -191,7 +192,7 @@ def test_a_member_that_beats_but_does_not_join_is_given_up_when_the_rebalance_ha
 
 def test_a_member_that_does_not_ask_for_its_assignment_is_given_up_too(wire_member: NewWireMember) -> None:
     """Without this expulsion the group would be stuck in CompletingRebalance (KAFKA-12890)."""
-    leader, lazy = (wire_member(name, rebalance_ms=2_000) for name in ("leader", "lazy"))
+    leader, lazy = (wire_member(name, rebalance_ms=6_000) for name in ("leader", "lazy"))
     leader.settle()
     lazy.be_given_id()
     lazy.send_join()
@@ -209,7 +210,7 @@ def test_a_member_that_does_not_ask_for_its_assignment_is_given_up_too(wire_memb
 
 def test_a_leader_that_dies_before_its_plan_is_given_up_and_another_plans(wire_member: NewWireMember) -> None:
     """Otherwise the group would wait forever for the leader's SyncGroup."""
-    leader, follower = (wire_member(name, rebalance_ms=2_000) for name in ("leader", "follower"))
+    leader, follower = (wire_member(name, rebalance_ms=6_000) for name in ("leader", "follower"))
     leader.settle()
     follower.be_given_id()
     follower.send_join()

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 
 from groupwright.assignors import Assignor, Group, RangeAssignor
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.members import Join
+from harness.members import Join, RunningMember
 from harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -23,6 +23,11 @@ class FirstTakesAll(Assignor):
         return {first.id: {topic: list(range(group.topics[topic].partitions)) for topic in first.topics}}
 
 
+def protocols(*members: RunningMember) -> list[str | None]:
+    """Return the protocol of each member's last rebalance."""
+    return [each.protocol for member in members for each in member.rebalances[-1:]]
+
+
 def test_a_group_ends_with_the_assignor_that_all_members_have(
     join: Join, new_kafka_topic: NewKafkaTopic
 ) -> None:
@@ -31,13 +36,12 @@ def test_a_group_ends_with_the_assignor_that_all_members_have(
 
     alone = join("prefers-custom", [topic], partition_assignment_strategy=[FirstTakesAll(), RangeAssignor()])
     wait_until(lambda: len(alone.owned) == 4, "the first member to own everything")
-    assert alone.rebalances[-1].protocol == "first-takes-all"
+    wait_until(lambda: protocols(alone) == ["first-takes-all"], "its rebalance to be reported")
 
     other = join("only-range", [topic], partition_assignment_strategy="range")
     wait_until(lambda: len(alone.owned) == len(other.owned) == 2, "two partitions each")
 
-    assert alone.rebalances[-1].protocol == "range"
-    assert other.rebalances[-1].protocol == "range"
+    wait_until(lambda: protocols(alone, other) == ["range", "range"], "their rebalances to be reported")
     assert alone.generation == other.generation
 
 
@@ -56,7 +60,7 @@ def test_the_preferred_assignor_wins_when_all_members_have_it(
         "one member to own everything",
     )
 
-    assert {member.rebalances[-1].protocol for member in members} == {"first-takes-all"}
+    wait_until(lambda: set(protocols(*members)) == {"first-takes-all"}, "their rebalances to be reported")
 
 
 def test_a_member_with_nothing_in_common_is_refused_and_told_what_the_others_have(

@@ -1,6 +1,7 @@
 """A worker that was expelled commits nothing; its successor resumes at the last committed transaction."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import confluent_kafka
 import pytest
@@ -25,18 +26,27 @@ SECONDS_OF_DOUBT = 1.0
 
 
 @pytest.fixture
-def make_producer(kafka: Kafka, group: str) -> MakeProducer:
-    """Create the worker's producer, with a transaction open."""
+def make_producer(kafka: Kafka, group: str) -> Iterator[MakeProducer]:
+    """Create the worker's producer, with a transaction open; it is aborted if the test does not end it."""
+    made: list[Producer] = []
 
     def make() -> Producer:
         producer = Producer(
-            {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"worker-of-{group}"}
+            {
+                "bootstrap.servers": kafka.bootstrap_servers,
+                "transactional.id": f"worker-of-{group}",
+                "transaction.timeout.ms": 900_000,
+            }
         )
-        producer.init_transactions(30)
+        producer.init_transactions(PATIENCE)
         producer.begin_transaction()
+        made.append(producer)
         return producer
 
-    return make
+    yield make
+    for producer in made:
+        with contextlib.suppress(KafkaException):  # it has been ended
+            producer.abort_transaction(PATIENCE)
 
 
 def test_what_a_member_of_the_present_generation_sends_is_stored(
@@ -166,10 +176,10 @@ def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_
         {
             "bootstrap.servers": kafka.bootstrap_servers,
             "transactional.id": f"slow-worker-of-{group}",
-            "transaction.timeout.ms": 1000,
+            "transaction.timeout.ms": 5000,
         }
     )
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE)
     producer.begin_transaction()
     producer.produce(target, b"too late")
     producer.send_offsets_to_transaction(
@@ -179,7 +189,7 @@ def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_
 
     wait_until(lambda: not under_way(kafka, producer_of=target), "the broker to end the transaction")
     with pytest.raises(KafkaException) as refused:
-        producer.commit_transaction(30)
+        producer.commit_transaction(PATIENCE)
 
     assert refused.value.args[0].fatal() or refused.value.args[0].txn_requires_abort()
     assert committed(worker, source) == OFFSET_INVALID

@@ -15,7 +15,7 @@ from harness.members import RunningMember
 from harness.offsets_topic import StoredOffset
 from harness.patience import PATIENCE
 from harness.polling import poll_until, take
-from harness.waiting import wait_until
+from harness.waiting import holds_within, wait_until
 from metrics.conftest import MeasuredMember, Value
 
 pytestmark = pytest.mark.kafka
@@ -37,18 +37,38 @@ def counted(member: RunningMember, kind: str) -> int:
 def agree_with_the_coordinator(
     kafka: Kafka, group: str, topic: str, value: Value, members: Sequence[RunningMember]
 ) -> None:
-    """Check generation and partitions of each member, and their sum, against the coordinator's records."""
+    """Wait until each member's generation and partitions are those of the coordinator and the callbacks."""
     stored = [entry for entry in offsets_topic.generations(kafka.bootstrap_servers, group) if entry.members][
         -1
     ]
     owned = coordinator.owned(kafka.admin(), group)
     assert set(owned) == {member.name for member in members}
-    for member in members:
-        assert value(member.name, "generation") == stored.number
-        assert value(member.name, "partitions_owned", topic=topic) == len(owned[member.name])
-        assert value(member.name, "coordinator_node") == kafka.coordinator_of(group)
-        for kind, metric in COUNTERS.items():
-            assert (value(member.name, metric, topic=topic) or 0) == counted(member, kind), metric
+    node = kafka.coordinator_of(group)
+
+    def differences() -> list[tuple[str, str, float | None, float]]:
+        found = [
+            comparison
+            for member in members
+            for comparison in (
+                (member.name, "generation", value(member.name, "generation"), stored.number),
+                (member.name, "coordinator", value(member.name, "coordinator_node"), node),
+                (
+                    member.name,
+                    "owned",
+                    value(member.name, "partitions_owned", topic=topic),
+                    len(owned[member.name]),
+                ),
+                *(
+                    (member.name, kind, value(member.name, metric, topic=topic) or 0, counted(member, kind))
+                    for kind, metric in COUNTERS.items()
+                ),
+            )
+        ]
+        return [each for each in found if each[2] != each[3]]
+
+    # A callback's metrics follow it by a moment.
+    holds_within(lambda: not differences(), PATIENCE)
+    assert differences() == []
 
 
 @STRATEGIES
@@ -115,12 +135,15 @@ def test_what_was_lost_is_counted_as_lost_and_by_whose_fault(
     stalled.resume_polling()
     wait_until(lambda: stalled.rebalances[-1].outcome is Outcome.LOST, "the member to be back")
 
+    wait_until(
+        lambda: value("stalled", "rebalances_total", protocol=strategy, outcome="lost") == 1,
+        "the loss to be counted",
+    )
+    wait_until(lambda: value("stalled", "partitions_owned", topic=topic) == 4, "all partitions")
     assert value("stalled", "partitions_lost_total", topic=topic) == 4
     assert value("stalled", "partitions_assigned_total", topic=topic) == 8
     assert not value("stalled", "partitions_revoked_total", topic=topic)
-    assert value("stalled", "rebalances_total", protocol=strategy, outcome="lost") == 1
     assert value("stalled", "rebalances_total", protocol=strategy, outcome="completed") == 1
-    assert value("stalled", "partitions_owned", topic=topic) == 4
 
 
 def test_commits_are_counted_as_often_as_the_coordinator_stored_or_refused_them(
@@ -182,11 +205,12 @@ def test_a_member_whose_place_is_taken_counts_it_and_owns_nothing(
     successor = measured("second", [topic], group_instance_id="host-7")
     wait_until(lambda: bool(first.errors), "the member to be fenced")
 
-    assert value("first", "fenced_total") == 1
+    wait_until(lambda: value("first", "fenced_total") == 1, "the fencing to be counted")
+    wait_until(lambda: value("first", "partitions_owned", topic=topic) == 0, "it to own nothing")
     assert value("first", "partitions_lost_total", topic=topic) == 2
-    assert value("first", "partitions_owned", topic=topic) == 0
     wait_until(
         lambda: value("second", "partitions_owned", topic=topic) == 2, "its successor to own everything"
     )
     assert value("second", "fenced_total") == 0
-    assert value("first", "generation") == value("second", "generation") == successor.generation == 1
+    wait_until(lambda: successor.generation == 1, "its successor's generation")
+    assert value("first", "generation") == value("second", "generation") == 1

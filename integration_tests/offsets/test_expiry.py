@@ -15,7 +15,8 @@ from harness.wire import OK, WireMember, commit_expiring
 
 pytestmark = pytest.mark.kafka
 
-RETENTION_MS = 2_000
+RETENTION_MS = 10_000
+"""Long enough for a member to join meanwhile."""
 Ends = Callable[[], list[tuple[str, int] | None]]
 
 
@@ -46,7 +47,7 @@ def new_topic(kafka: LocalKafka) -> str:
 def test_the_offsets_of_a_group_that_nobody_uses_expire_and_the_group_with_them(
     kafka: LocalKafka, group: str, ends: Ends
 ) -> None:
-    """Brokers keep offsets for a week (offsets.retention.minutes); these request two seconds."""
+    """Brokers keep offsets for a week (offsets.retention.minutes); these request ten seconds."""
     topic = new_topic(kafka)
     assert commit_expiring(kafka.bootstrap_servers, group, topic, 5, RETENTION_MS) == OK
     assert ends() == []

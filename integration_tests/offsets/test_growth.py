@@ -19,6 +19,7 @@ from harness import clusters, offsets_topic
 from harness.offsets_topic import StoredOffset
 from harness.patience import PATIENCE
 from harness.polling import take, values
+from harness.waiting import wait_until
 from harness.wire import find_coordinators
 
 pytestmark = pytest.mark.kafka
@@ -97,6 +98,11 @@ def test_a_growth_strands_the_offsets_of_most_groups_at_the_brokers_next_start(k
     kafka.admin().create_partitions([NewPartitions(OFFSETS_TOPIC, AFTER)], request_timeout=PATIENCE)[
         OFFSETS_TOPIC
     ].result()
+    listed = kafka.admin().list_topics
+    wait_until(
+        lambda: len(listed(OFFSETS_TOPIC, timeout=PATIENCE).topics[OFFSETS_TOPIC].partitions) == AFTER,
+        "the broker to know of the growth",
+    )
     assert {committed(kafka, group) for group in moved + stayed} == {CONSUMED}
     assert {finding(kafka, group) for group in moved} == {"warning"}
     assert {finding(kafka, group) for group in stayed} == {"note"}

@@ -37,8 +37,9 @@ def member(join: Join, strategy: str) -> Join:
             "partition_assignment_strategy": strategy,
             "heartbeat_interval_ms": HEARTBEAT_MS,
             "topic_metadata_refresh_interval_ms": 200,
+            "session_timeout_ms": 60_000,
         }
-        return join(name, topics, **usual, **settings)
+        return join(name, topics, **{**usual, **settings})
 
     return start
 

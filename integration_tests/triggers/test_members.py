@@ -56,11 +56,10 @@ def test_what_a_member_had_that_leaves_is_given_to_the_others(
     member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic, *, cooperative: bool
 ) -> None:
     """At once: the session timeout is longer than this test."""
-    session = {"session_timeout_ms": 60_000}
     topic = new_kafka_topic(partitions=4)
-    first = member("first", [topic], **session)
+    first = member("first", [topic])
     settle(1, first)
-    second = member("second", [topic], **session)
+    second = member("second", [topic])
     last = 3 if cooperative else 2
     settle(last, first, second)
     kept, moved = sorted(first.owned), sorted(second.owned)
@@ -129,7 +128,7 @@ def test_a_member_that_does_not_poll_in_time_loses_everything_and_comes_back(
 ) -> None:
     """Heartbeats continued, so it left by itself. `consumer/test_liveness.py` has the eager case."""
     topic = new_kafka_topic(partitions=4)
-    stalled = member("stalled", [topic], max_poll_interval_ms=6000)
+    stalled = member("stalled", [topic], max_poll_interval_ms=6000, session_timeout_ms=6000)
     settle(1, stalled)
     other = member("other", [topic])
     settle(3, stalled, other)
@@ -184,7 +183,7 @@ def test_a_static_member_that_is_away_beyond_its_session_is_given_up(
     topic = new_kafka_topic(partitions=4)
     stays = member("stays", [topic], group_instance_id="one")
     settle(1, stays)
-    away = member("away", [topic], group_instance_id="two")
+    away = member("away", [topic], group_instance_id="two", session_timeout_ms=6000)
     last = 3 if cooperative else 2
     settle(last, stays, away)
 
