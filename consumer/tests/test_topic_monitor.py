@@ -99,14 +99,62 @@ def test_a_follower_compares_nothing() -> None:
     assert watch.group_subscription is None
 
 
-def test_racks_are_a_change_where_they_matter() -> None:
-    """KIP-881: only for members that have a rack themselves."""
-    for racks, change in ((False, None), (True, "replicas of topic 't' are in other racks")):
-        watch = TopicMonitor(Timing(), racks=racks)
-        watch.on_leader({"t"}, MetadataResponse({"t": Topic(1, [{"a"}])}), NOW)
+ABC = {1: "a", 2: "b", 3: "c"}
+"""The racks of three brokers."""
+
+
+@pytest.mark.parametrize(
+    ("replicas", "racks", "later_replicas", "later_racks", "is_change"),
+    [
+        pytest.param((1, 2), ABC, (1, 2), ABC, False, id="nothing"),
+        pytest.param((1, 2), ABC, (2, 1), ABC, False, id="another preferred leader"),
+        pytest.param((1, 2), ABC, (1, 3), ABC, True, id="a replica in another rack"),
+        pytest.param((1, 2), ABC, (1,), ABC, True, id="one replica fewer"),
+        pytest.param(
+            (1, 2), {1: "a", 2: "b", 3: "b"}, (1, 3), {1: "a", 2: "b", 3: "b"}, False, id="the same rack"
+        ),
+        pytest.param((1, 2), ABC, (1, 2), {**ABC, 2: "d"}, True, id="a broker in another rack"),
+        pytest.param((1, 2), ABC, (1, 2), {**ABC, 2: None}, True, id="a broker in no rack"),
+        pytest.param((1, 2), {1: None, 2: None}, (1, 2), {1: "a", 2: "b"}, True, id="brokers that get racks"),
+        pytest.param((1, 2), ABC, (1, 2), {1: "a"}, False, id="a broker goes down"),
+        pytest.param((1, 2), {1: "a"}, (1, 2), ABC, False, id="a broker is up for the first time"),
+        pytest.param((1, 2), {}, (1, 2), {}, False, id="brokers without racks"),
+        pytest.param((1, 2), ABC, (1, 2), {**ABC, 4: "d"}, False, id="a broker without replicas"),
+        pytest.param(
+            (1, 2), ABC, (1, 4), ABC, True, id="a replica in an unknown rack instead of a known one"
+        ),
+    ],
+)
+def test_replicas_in_other_racks_are_a_change_where_they_matter(
+    replicas: tuple[int, ...],
+    racks: dict[int, str | None],
+    later_replicas: tuple[int, ...],
+    later_racks: dict[int, str | None],
+    *,
+    is_change: bool,
+) -> None:
+    """KIP-881: only for members that have a rack themselves. A rack that is not known is not another one."""
+
+    def metadata(nodes: tuple[int, ...], known: dict[int, str | None]) -> MetadataResponse:
+        return MetadataResponse({"t": Topic(2)}, replicas={"t": (nodes, nodes)}, racks=known)
+
+    for matters in (False, True):
+        watch = TopicMonitor(Timing(), racks=matters)
+        watch.on_leader({"t"}, metadata(replicas, racks), NOW)
+        assert watch.change() is None
         assert watch.start(None, NOW)
-        watch.found(MetadataResponse({"t": Topic(1, [{"b"}])}), NOW)
-        assert watch.change() == change
+        watch.found(metadata(later_replicas, later_racks), NOW)
+        expected = "replicas of topic 't' are in other racks" if matters and is_change else None
+        assert watch.change() == expected
+
+
+def test_a_topic_that_has_fewer_partitions_in_one_response_is_not_in_other_racks() -> None:
+    watch = TopicMonitor(Timing(), racks=True)
+    watch.on_leader({"t"}, MetadataResponse({"t": Topic(2)}, replicas={"t": ((1,), (2,))}, racks=ABC), NOW)
+    assert watch.start(None, NOW)
+    watch.found(MetadataResponse({"t": Topic(1)}, replicas={"t": ((1,),)}, racks=ABC), NOW)
+
+    assert watch.change() is None
 
 
 def test_the_leader_looks_again_soon_after_its_plan_and_then_at_the_usual_time() -> None:

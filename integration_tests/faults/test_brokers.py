@@ -137,6 +137,25 @@ def test_brokers_are_rolled_one_by_one_and_nothing_is_lost(
     loaded.finish()
 
 
+def test_brokers_are_rolled_one_by_one_and_members_with_racks_do_not_rebalance(
+    kafka: KafkaContainers, new_loaded: NewFaultyGroup
+) -> None:
+    """A broker that is down is not in Metadata, and its replicas are in the rack where they were."""
+    loaded = new_loaded()
+    for node, name in zip(kafka.nodes, "abc", strict=True):
+        loaded.join(name, client_rack=f"rack-{node}", topic_metadata_refresh_interval_ms=500)
+    loaded.wait_until_settled()
+    loaded.wait_until_progress()
+
+    for node in kafka.nodes:
+        kafka.restart(node)
+        loaded.wait_until_progress()
+
+    reasons = [rebalance.reason for member in loaded.threads for rebalance in member.rebalances]
+    assert not [reason for reason in reasons if "racks" in reason]
+    loaded.finish()
+
+
 def test_a_group_is_there_again_when_all_brokers_were_gone(
     kafka: KafkaContainers, loaded: FaultyGroup
 ) -> None:

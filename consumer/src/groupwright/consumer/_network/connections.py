@@ -80,6 +80,8 @@ class Network(Brokers):
         super().__init__(config)
         self.request_stats = RequestStats()
         self._coordinator: str | None = None
+        self._racks: dict[int, str | None] = {}
+        """The racks of all brokers that were ever listed, by id; None for a broker without a rack."""
         self._setup_timeout = config.transport.get("socket_connection_setup_timeout_ms", 30_000) / 1000
 
     @property
@@ -159,7 +161,8 @@ class Network(Brokers):
     async def fetch_topics(self, topics: Iterable[str] | None) -> MetadataResponse:
         """Send Metadata for these topics; None for all.
 
-        If brokers have racks, each topic has the racks of its replicas, offline ones too (KIP-881).
+        If brokers have racks, each topic has the racks of its replicas, offline ones too (KIP-881). Racks are
+        kept by broker id, because Metadata does not list a broker that is down.
 
         Raises:
             DisconnectedError: No broker responded in time.
@@ -174,13 +177,16 @@ class Network(Brokers):
             max_version=MAX_VERSION[MetadataRequest],
         )
         response = await self.ask_anywhere(request)
-        racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
+        self._racks |= {broker.node_id: broker.rack or None for broker in response.brokers}
+        racks = {node: rack for node, rack in self._racks.items() if rack is not None}
         found = [topic for topic in response.topics if not topic.error_code]
         unauthorized = kafka_errors.TopicAuthorizationFailedError.errno
         return MetadataResponse(
             {topic.name: _topic(topic, racks) for topic in found},
             frozenset(topic.name for topic in found if topic.is_internal),
             frozenset(topic.name for topic in response.topics if topic.error_code == unauthorized),
+            {topic.name: _replicas(topic) for topic in found},
+            dict(self._racks),
         )
 
     async def list_offsets(
@@ -453,6 +459,12 @@ def _offsets(response: Any, timestamp: int) -> dict[tuple[TopicPartitionKey, int
         for row in topic.partitions
         if row.error_code not in _RETRIABLE
     }
+
+
+def _replicas(topic: Any) -> tuple[tuple[int, ...], ...]:
+    rows = sorted(topic.partitions, key=lambda row: row.partition_index)
+    distinct: dict[tuple[int, ...], tuple[int, ...]] = {}
+    return tuple(distinct.setdefault(nodes, nodes) for nodes in (tuple(row.replica_nodes) for row in rows))
 
 
 def _topic(topic: Any, racks: Mapping[int, str]) -> Topic:

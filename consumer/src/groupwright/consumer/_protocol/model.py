@@ -171,6 +171,13 @@ class MetadataResponse:
     unauthorized: frozenset[str] = frozenset()
     """Topics that were requested by name, and that this client is not authorized to describe (Java's
     `Cluster.unauthorizedTopics`)."""
+    replicas: "Mapping[str, tuple[tuple[int, ...], ...]]" = field(default_factory=dict)
+    """By topic and partition, the brokers' ids of all replicas, offline ones too."""
+    racks: "Mapping[int, str | None]" = field(default_factory=dict)
+    """The racks of all brokers that were ever listed, by id; None for a broker without a rack.
+
+    Metadata lists live brokers only. The rack of a broker that was never listed is unknown.
+    """
 
 
 class DisconnectedError(Exception):

@@ -55,7 +55,11 @@ class TopicMonitor:
         self._unconfirmed: frozenset[str] = frozenset()
         """Topics that were missing, or had fewer partitions, in the last response alone."""
         self._assignment_snapshot: Mapping[str, Topic] = {}
-        """Metadata that the leader's assignment was computed from (Java's `assignmentSnapshot`)."""
+        """Topics that the leader's assignment was computed from (Java's `assignmentSnapshot`)."""
+        self._assignment_replicas: Mapping[str, tuple[tuple[int, ...], ...]] = {}
+        """Replicas of these topics, by partition."""
+        self._assignment_racks: dict[int, str | None] = {}
+        """Racks of brokers at that time; of one that was listed only later, its first one."""
         self._interval = _SHORTEST_INTERVAL
         """Seconds from an assignment to the next request."""
 
@@ -109,6 +113,7 @@ class TopicMonitor:
         self._assignment_snapshot = {
             name: topic for name, topic in response.topics.items() if name in self.group_subscription
         }
+        self._assignment_replicas, self._assignment_racks = response.replicas, dict(response.racks)
         # `seen` may keep a topic that one response lacked: see `found`. If the assignment's response lacks it
         # as well, `change` would call it created, and the group would rebalance for a deleted topic.
         kept = {
@@ -116,7 +121,12 @@ class TopicMonitor:
             for name, topic in self.seen.topics.items()
             if name not in self.group_subscription or name in response.unauthorized
         }
-        self.seen = replace(self.seen, topics={**kept, **self._assignment_snapshot})
+        self.seen = replace(
+            self.seen,
+            topics={**kept, **self._assignment_snapshot},
+            replicas=response.replicas,
+            racks=response.racks,
+        )
         self._unconfirmed = frozenset()
         self.next_at = now + self._interval
 
@@ -129,6 +139,7 @@ class TopicMonitor:
         """Record a response."""
         self._under_way = False
         self._backoff.reset()
+        self._assignment_racks = {**response.racks, **self._assignment_racks}
         before = self.seen.topics
         # Topics that were deleted, or have fewer partitions. One that this client is no longer authorized to
         # describe still exists.
@@ -172,9 +183,26 @@ class TopicMonitor:
             return f"topic {name!r} was deleted"
         if before.partitions != seen.partitions:
             return f"topic {name!r} has {seen.partitions} partitions, not {before.partitions}"
-        if self._racks and before.racks != seen.racks:
+        if self._racks and self._has_other_racks(name):
             return f"replicas of topic {name!r} are in other racks"
         return None
+
+    def _has_other_racks(self, name: str) -> bool:
+        """Return whether replicas have moved to other racks, or brokers have.
+
+        An unknown rack is not another rack: a broker that is down is in the rack where it was, and one that
+        is listed for the first time has been in its rack before.
+        """
+        racks_before, racks = self._assignment_racks, {**self._assignment_racks, **self.seen.racks}
+        replicas_before = self._assignment_replicas.get(name, ())
+        replicas = self.seen.replicas.get(name, ())
+        if racks_before == racks and replicas_before == replicas:
+            return False
+        # The lengths differ while a topic that has fewer partitions is not confirmed.
+        return any(
+            {racks_before.get(node) for node in old} - {None} != {racks.get(node) for node in new} - {None}
+            for old, new in zip(replicas_before, replicas, strict=False)
+        )
 
     def _period(self) -> float:
         # Shorter by up to 20 %, so that the members' requests are spread.
