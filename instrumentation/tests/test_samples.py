@@ -137,6 +137,26 @@ def test_the_leaders_statistics_are_counted_and_shown(
     assert (value("groupwright_leader_imbalance"), value("groupwright_leader_members")) == (None, None)
 
 
+def test_members_that_cannot_be_decoded_count_in_each_rebalance(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: NewConsumer,
+    new_rebalance: Callable[..., Rebalance],
+) -> None:
+    """Also where the group is too large to be measured."""
+    listener = instrument(new_consumer(), registry)
+    listener.rebalanced(new_rebalance())
+    assert value("groupwright_leader_undecodable_members_total") is None
+    listener.rebalanced(new_rebalance(leadership=Leadership(3, 0, 0, 0)))
+    assert value("groupwright_leader_undecodable_members_total") == 0
+    for reasons in (
+        {"a": "malformed subscription", "b": "malformed user data"},
+        {"a": "malformed subscription"},
+    ):
+        listener.rebalanced(new_rebalance(undecodable=reasons))
+    assert value("groupwright_leader_undecodable_members_total") == 3
+
+
 def test_the_load_is_that_of_the_last_check_or_rebalance(
     registry: CollectorRegistry,
     value: Value,

@@ -69,7 +69,7 @@ class Leadership:
     """The leader's measurements of its assignment; of two rounds (KIP-429), for both together."""
 
     members: int
-    """Members of the group."""
+    """Members of the group, without those whose subscriptions cannot be decoded."""
     moved: int
     """Partitions taken from a member that owned them and could have kept them."""
     min_moves: int

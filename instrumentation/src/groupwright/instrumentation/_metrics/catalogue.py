@@ -129,7 +129,8 @@ LEADER_IMBALANCE = Spec(
 LEADER_MEMBERS = Spec(
     "groupwright_leader_members",
     MetricType.GAUGE,
-    "Members of the group; absent if another member leads, or the group is too large to measure.",
+    "Members of the group, without those whose subscriptions cannot be decoded; absent if another member "
+    "leads, or the group is too large to measure.",
     _CONSUMER,
     own_membership=True,
 )
