@@ -240,7 +240,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         name="commit during a join",
-        subject="a synchronous commit while JoinGroup waits for other members",
+        subject="an eager member's synchronous commit while JoinGroup waits for other members",
         original="waits behind it until all have joined, `max.poll.interval.ms` at most",
         ours="raises `REBALANCE_IN_PROGRESS` at once",
         reason="the generation of the commit is over by then: it could only be refused",
@@ -251,6 +251,15 @@ ROWS: tuple[Row, ...] = (
             ("", r"(un)?subscribe(?s:.*)"),
             ("", r"(messages t1\[\d\] .*\n)?close\(\) = None"),
         ),
+    ),
+    Row(
+        name="commit during a cooperative join",
+        subject="a cooperative member's synchronous commit while JoinGroup waits for other members",
+        original="waits behind it until all have joined, and fails with `ILLEGAL_GENERATION`",
+        ours="waits until the round has ended, and is stored",
+        reason="the member has kept the partitions, so it commits them in the new generation",
+        scenarios=("a_commit_during_a_cooperative_join",),
+        pairs=((r"commit\(.*\) raises KafkaException\(ILLEGAL_GENERATION\)", r"commit\(.*\) = .*"),),
     ),
     Row(
         name="commit without an answer",

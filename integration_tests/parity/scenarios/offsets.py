@@ -1,11 +1,13 @@
 """Offsets: storing, committing in every form and place, querying, and start positions."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import TopicPartition
 
+from harness.wire import OK, WireMember
 from parity.client import Client, record
 from parity.lab import Lab, callbacks, partitions
 from parity.scenarios import scenario
@@ -500,6 +502,40 @@ def a_commit_during_a_join(lab: Lab) -> None:
     third.close()
     consumer.until_assigned(2)
     consumer.close()
+
+
+@scenario(seconds=25)
+def a_commit_during_a_cooperative_join(lab: Lab) -> None:
+    """While JoinGroup waits for another member, for two seconds; the member keeps its partitions."""
+    topic = lab.topic(2, messages=5)
+    strategy = "cooperative-sticky"
+    called: list[int] = []
+    consumer = lab.consumer(partition_assignment_strategy=strategy, enable_auto_commit=False)
+    consumer.subscribe([topic], on_assign=lambda _, found: called.append(len(found)), on_revoke=record)
+    consumer.read(10)
+    holder, third = (
+        WireMember(lab.bootstrap_servers, lab.group, name, topics=["other"], protocols=[strategy])
+        for name in ("holder", "third")
+    )
+
+    def join(member: WireMember) -> None:
+        assert member.join() == OK
+        member.send_sync()
+        member.synced()
+
+    joins = lab.spawn("holder", lambda: join(holder))
+    consumer.until(lambda: not joins.is_alive() and len(called) == 2, "the holder has joined")
+    joins = lab.spawn("third", lambda: join(third))
+    lab.wait(lambda: holder.heartbeat() == "REBALANCE_IN_PROGRESS", "the third joins")
+    consumer.idle(1.5)  # JoinGroup is sent; the holder does not join, so that it is not answered
+    timer = threading.Timer(2.0, join, [holder])
+    timer.start()
+    consumer.attempt("commit", offsets=partitions(topic, 2, 3), asynchronous=False)
+    consumer.until(lambda: not joins.is_alive() and len(called) == 3, "both have joined")
+    consumer.commit(offsets=partitions(topic, 4, 5), asynchronous=False)
+    consumer.close()
+    holder.close()
+    third.close()
 
 
 @scenario()

@@ -11,6 +11,8 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
+from groupwright.assignors import PartitionsByTopic, Subscription, decode_assignment, encode_subscription
+from harness.wire import WireMember
 from parity.client import Client, record
 from parity.lab import PATIENCE, Lab, callbacks, partitions
 from parity.scenarios import scenario
@@ -1248,6 +1250,36 @@ def members_with_different_strategies(lab: Lab) -> None:
     second.close()
     first.until_assigned(4)
     first.close()
+
+
+@scenario()
+def a_member_whose_subscription_cannot_be_decoded(lab: Lab) -> None:
+    """It is assigned nothing, and the others have all partitions and continue."""
+    topic = lab.topic(2, messages=5)
+    consumer = _member(lab, "a")
+    consumer.subscribe([topic], **callbacks())
+    consumer.read(10)
+    claims = encode_subscription(Subscription((topic,), owned=PartitionsByTopic({topic: [0, 1]})), version=1)
+    other = WireMember(lab.bootstrap_servers, lab.group, protocols=["range"], subscription=claims[:-3])
+
+    def join() -> None:
+        error = other.join()
+        other.send_sync()
+        lab.note(f"joined {error}, synced {other.synced()}")
+
+    joining = lab.spawn("other", join)
+    consumer.until(
+        lambda: not joining.is_alive() and len(consumer.raw.assignment()) == 2,
+        "both have assignments",
+    )
+    data = other.assignment  # librdkafka's leader leaves it out, so the coordinator sends no bytes
+    lab.note(f"the other's assignment: {dict(decode_assignment(data).partitions) if data else {}}")
+    lab.produce(topic, 3)
+    consumer.read(3)
+    lab.note(f"the other's heartbeat: {other.heartbeat()}")
+    other.leave()
+    consumer.close()
+    other.close()
 
 
 @scenario()
