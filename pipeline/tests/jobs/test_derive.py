@@ -16,6 +16,8 @@ from groupwright.pipeline._jobs.derive import dates_that_follow, derive, with_co
 from groupwright.pipeline._tables import Batch, Tables, open_tables
 from groupwright.pipeline.schemas import Table
 
+pytestmark = pytest.mark.slow  # whole jobs, each many queries
+
 START = datetime(2026, 11, 20, tzinfo=UTC)
 DATES = [START.date() + timedelta(days=number) for number in range(2)]
 DERIVED = (schemas.REBALANCES, schemas.GROUP_EPOCHS, schemas.LAG, schemas.CHURN, schemas.GROUP_STATES)
@@ -189,7 +191,6 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
     derive(tables, [date.max], lookback_days=7)  # has no day after it
 
 
-@pytest.mark.slow
 def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_clock_is_behind(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -248,7 +249,6 @@ def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_
         assert [row.committed_offset for row in behind] == [570, 800]
 
 
-@pytest.mark.slow
 def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -278,7 +278,6 @@ def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sampled", [(0, 3), (3,)])
 def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
     spark: SparkSession, tmp_path: Path, sampled: Sequence[int]
@@ -308,7 +307,6 @@ def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
     assert [(row.group_id, row.committed_offset) for row in found] == [("late", 95), ("stuck", 100)]
 
 
-@pytest.mark.slow
 def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -338,7 +336,6 @@ def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
     assert sorted(map(tuple, found)) == [(1, "first", 11), (1, "second", 21)]
 
 
-@pytest.mark.slow
 def test_what_follows_a_rebalance_after_midnight_is_its_own(spark: SparkSession, tmp_path: Path) -> None:
     """Also if only the date before that of the rebalance is derived again."""
     midnight = START + timedelta(days=1)
