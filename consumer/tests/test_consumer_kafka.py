@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer import Consumer, Rebalance
+from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.core import RebalanceListener
 from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
@@ -303,6 +304,57 @@ def test_a_close_during_a_parked_join_leaves_at_once(
     assert scene.members() == 1
     scene.poll_until(lambda: len(listener.rebalances) == 2, owner)
     assert listener.rebalances[1].partitions == {topic: (0, 1)}
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a member as much time to leave after the timeout of `close` as a busy machine needs."""
+    monkeypatch.setattr("groupwright.consumer._membership.classic_membership._STOP_TIMEOUT", PATIENCE)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_member_leaves_and_its_commit_is_stored_however_short_the_timeout_of_close_is(
+    scene: "Scene",
+) -> None:
+    """The commit of a slow on_revoke was reported as destroyed, and the partitions had no owner."""
+    topic = scene.topic(messages=3)
+    results: list[object] = []
+    consumer = scene.consumer(enable_auto_commit=False, on_commit=lambda error, _: results.append(error))
+    consumer.subscribe([topic], on_revoke=lambda consumer, _: consumer.commit())
+    scene.take(consumer, 3)
+    consumer.close(timeout=0)
+
+    assert results == [None]
+    assert scene.committed(topic) == [3]
+    assert scene.members() == 0
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_member_leaves_if_signal_handlers_raise_while_close_waits(
+    scene: "Scene", monkeypatch: pytest.MonkeyPatch, signals: int
+) -> None:
+    """The second one ends the waiting; the first one is raised once the consumer is closed."""
+    topic, calls = scene.topic(messages=1), list[str]()
+    consumer = scene.consumer()
+    consumer.subscribe([topic], on_revoke=lambda *_: calls.append("on_revoke"))
+    scene.take(consumer, 1)
+    assert isinstance(consumer._member, ClassicMembership)
+    inbox = consumer._member._inbox
+    wait, raised = inbox.wait, list[float]()
+
+    def interrupted(seconds: float) -> None:
+        if len(raised) < signals:
+            raised.append(seconds)
+            raise KeyboardInterrupt
+        wait(seconds)
+
+    monkeypatch.setattr(inbox, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.close()
+
+    assert signals == 2 or calls == ["on_revoke"]
+    assert scene.members() == 0
 
 
 # --- Security -------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.known_brokers import Address
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import (
+    DisconnectedError,
     GroupDescription,
     JoinGroupPayload,
     JoinGroupResponse,
@@ -119,6 +120,54 @@ def test_a_timer_that_falls_due_during_an_action_is_not_missed(
     rig.driver.call(begin)
 
     eventually(lambda: len(looked_up) >= 2 and looked_up[-1] >= rig.member.coordinator.next_at, "the look-up")
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (0, "left the group: why"),
+        (25, "left the group: why"),  # UNKNOWN_MEMBER_ID
+        (16, "could not leave the group: LeaveGroup was answered with NOT_COORDINATOR"),
+        (DisconnectedError("gone"), "could not leave the group: LeaveGroup had no response: gone"),
+    ],
+)
+def test_a_member_that_could_not_leave_says_so(
+    rig: Rig,
+    result: "int | DisconnectedError",
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    eventually: Callable[[Callable[[], bool], str], None],
+) -> None:
+    """Its partitions had no owner for a session, and the log had no line about it."""
+
+    async def leave(*_: object) -> int:
+        if isinstance(result, DisconnectedError):
+            raise result
+        return result
+
+    caplog.set_level(logging.INFO, "groupwright.consumer")
+    monkeypatch.setattr(rig.network, "leave", leave)
+    identity = MemberIdentity(1, "m-1", "range")
+    rig.driver.call(lambda _now: [act.SendLeaveGroup(0, identity, "why")])
+
+    eventually(lambda: words in caplog.text, "the line in the log")
+    assert ("session.timeout.ms" in caplog.text) is ("could not" in words)
+
+
+@pytest.mark.parametrize("by_design", [True, False])
+def test_a_member_that_stays_says_until_when(
+    rig: Rig,
+    caplog: pytest.LogCaptureFixture,
+    eventually: Callable[[Callable[[], bool], str], None],
+    *,
+    by_design: bool,
+) -> None:
+    caplog.set_level(logging.INFO, "groupwright.consumer")
+    rig.driver.call(lambda _now: [act.StayInGroup(by_design)])
+
+    eventually(lambda: "session.timeout.ms" in caplog.text, "the line in the log")
+    assert caplog.records[-1].levelno == (logging.INFO if by_design else logging.WARNING)
 
 
 def test_a_defect_is_told_to_the_application_and_the_log(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:

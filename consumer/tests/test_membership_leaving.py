@@ -216,8 +216,40 @@ def test_without_a_coordinator_there_is_nobody_to_tell(stable: "Player") -> None
     stable.disconnect()
     stable.feed(stable.member.close)
     stable.serve()
+    assert not closed(stable)
+    stable.feed(stable.member.coordinator_missing, None, "")
 
     assert not stable.asks(act.SendLeaveGroup)
+    assert stable.asks(act.StayInGroup)
+    assert closed(stable)
+
+
+@pytest.mark.parametrize("leaving", ["close", "unsubscribe"])
+def test_a_coordinator_that_moves_is_looked_up_to_be_told(stable: "Player", leaving: str) -> None:
+    """Its member stayed in the group for a session, without a line in the log."""
+    stable.beat()
+    stable.disconnect()
+    stable.feed(getattr(stable.member, leaving))
+    stable.serve()
+    stable.feed(stable.take(act.FindCoordinator).unavailable, stable.member)
+    assert not stable.asks(act.SendLeaveGroup)
+    stable.wait(1)
+    stable.find()
+
+    assert leave(stable).identity.member_id == "m-1"
+    assert stable.member.closed is (leaving == "close")
+    assert stable.member.state is State.UNJOINED
+    assert not stable.asks(act.StayInGroup)
+
+
+def test_a_look_up_that_is_refused_ends_the_leaving(stable: "Player") -> None:
+    stable.beat()
+    stable.disconnect()
+    stable.feed(stable.member.close)
+    stable.serve()
+    stable.feed(stable.member.coordinator_missing, 30, "not allowed")
+
+    assert stable.asks(act.StayInGroup)
     assert closed(stable)
 
 

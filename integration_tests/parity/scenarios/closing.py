@@ -1,6 +1,7 @@
 """Close in every state: its commits, leaving the group, and consumers that are never closed."""
 
 import gc
+import time
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
@@ -306,6 +307,41 @@ def close_calls_on_commit_before_on_revoke(lab: Lab) -> None:
     consumer.commit(offsets=partitions(topic, 3))
     lab.wait(lambda: lab.stored(topic) == [3], "stored")
     consumer.close()
+
+
+@scenario()
+def close_with_callbacks_that_take_longer_than_it_waits(lab: Lab) -> None:
+    """On_revoke drains for 11 s: its commit is stored and reported as such, and the member leaves."""
+    topic = lab.topic(messages=4)
+    consumer = lab.consumer(enable_auto_commit=False, session_timeout_ms=45_000, on_commit=record)
+
+    def on_revoke(client: Client, _owned: list[TopicPartition]) -> None:
+        time.sleep(11)
+        client.commit()
+
+    consumer.subscribe([topic], on_revoke=on_revoke)
+    consumer.read(4)
+    consumer.close()
+    lab.note_members(0)
+
+
+@scenario()
+def close_in_with_whose_callback_exits(lab: Lab) -> None:
+    """`sys.exit` in on_revoke: the member leaves, and the exit goes on."""
+    topic = lab.topic(messages=4)
+    consumer = lab.consumer()
+
+    def on_revoke(*_: object) -> None:
+        raise SystemExit
+
+    consumer.subscribe([topic], on_revoke=on_revoke)
+    consumer.read(4)
+    try:
+        with consumer:
+            pass
+    except SystemExit:
+        lab.note("exits")
+    lab.note_members(0)
 
 
 @scenario()

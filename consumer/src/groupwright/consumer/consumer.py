@@ -765,9 +765,10 @@ class Consumer(Observable, confluent_kafka.Consumer):
         logs the others at ERROR.
 
         Args:
-            timeout: Seconds for the last commit and for leaving, if the coordinator does not respond; 10 by
-                default. `on_revoke`, and `on_commit` of each asynchronous commit, are called however short it
-                is.
+            timeout: Seconds to wait for the last commit and for leaving, if the coordinator does not respond;
+                10 by default. Time in callbacks does not count: `on_revoke`, and `on_commit` of each
+                asynchronous commit, are called however short it is, and the member leaves afterwards. If it
+                could not leave, a warning says until when its partitions have no owner.
             leave: Whether to leave the group (KIP-1092). By default a static member stays, and a dynamic one
                 leaves.
 

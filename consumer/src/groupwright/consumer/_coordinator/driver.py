@@ -47,6 +47,8 @@ _LONG_LOOKUP = 5.0
 """Seconds for which brokers may name no coordinator, or one that cannot be reached, without a warning."""
 _CALL_TIMEOUT = 1.0
 """Longest time in seconds for which `Driver.call_and_wait` waits for the network thread."""
+_NO_RESPONSE = -1
+"""The error code of a LeaveGroup that has no response."""
 
 
 class _AbandonedError(Exception):
@@ -154,15 +156,22 @@ class Driver:
 
         self._network.call_soon(run)
 
-    def stop(self, timeout: float) -> None:
-        """End the network thread without leaving the group, and wait up to `timeout` seconds for it."""
+    def stop(self, timeout: float, *, leave: float = 0.0) -> None:
+        """End the network thread, and wait up to `timeout` seconds for it.
+
+        If the member has not left the group, it has `leave` seconds for that first.
+        """
         if self._network.started:  # else closing the loop would run this too late
+            if leave > 0 and not self._membership.closed:
+                self.abandon(leave)
             self._network.call_soon(self._network.end)
         self._network.join_thread(timeout)
         self._commits.end(_CLOSED)
+        if self._membership.may_be_member:
+            self._warn_of_stay("the coordinator did not answer its last requests in time")
 
     def abandon(self, timeout: float) -> None:
-        """Leave the group after the consumer was garbage-collected.
+        """Leave the group without a revocation.
 
         The thread ends when the member has left, or after `timeout` seconds.
         """
@@ -242,6 +251,14 @@ class Driver:
                 self._network.drop_connection()
             case act.NotifyAssignor():
                 self._notify_assignor(action)
+            case act.StayInGroup(by_design=True):
+                self._log.info(
+                    "the member stays in the group: its partitions have no other owner until its session "
+                    "ends, session.timeout.ms (%.0f) after its last heartbeat",
+                    self._session_timeout * 1000,
+                )
+            case act.StayInGroup():
+                self._warn_of_stay("the coordinator is not known")
             case _:
                 self._network.spawn(self._guarded(action))
 
@@ -327,7 +344,7 @@ class Driver:
                 self._feed(action.refused, member, code, detail)
             else:
                 self._warn_of_missing(self._network.lookup_failures)
-                self._feed(action.disconnected, member)
+                self._feed(action.unavailable, member)
         self._commits.pump()  # the coordinator is known now, or commits were refused
 
     def _warn_of_missing(self, reasons: str, *, at_once: bool = False) -> None:
@@ -442,6 +459,23 @@ class Driver:
 
     async def _send_leave(self, action: act.SendLeaveGroup) -> int:
         await self._commits.drained()
-        error = await self._network.leave(action.identity, action.reason)
-        self._log.info("left the group: %s (error %d)", action.reason, error)
+        try:
+            error = await self._network.leave(action.identity, action.reason)
+        except (DisconnectedError, RequestRefusedError) as failure:
+            if not self._network.ended:
+                self._warn_of_stay(f"LeaveGroup had no response: {failure}")
+            return _NO_RESPONSE
+        if error in {ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID}:
+            self._log.info("left the group: %s", action.reason)
+        else:
+            self._warn_of_stay(f"LeaveGroup was answered with {error_name(error)}")
         return error
+
+    def _warn_of_stay(self, reason: str) -> None:
+        """Warn that the member has not left the group, although its consumer is closed or unsubscribed."""
+        self._log.warning(
+            "the member could not leave the group: %s. Unless the coordinator has removed it, its partitions "
+            "have no owner until its session ends, session.timeout.ms (%.0f) after its last heartbeat",
+            reason,
+            self._session_timeout * 1000,
+        )

@@ -185,8 +185,11 @@ class ClassicMembership:
         return lambda: driver.abandon(_STOP_TIMEOUT)
 
     def stop(self) -> None:
-        """End the network thread; commits that have not ended fail."""
-        self._driver.stop(_STOP_TIMEOUT)
+        """End the network thread; commits that have not ended fail.
+
+        If `leave` has not waited for as long as that may take, the member still leaves.
+        """
+        self._driver.stop(_STOP_TIMEOUT, leave=_STOP_TIMEOUT - self._events.waited)
         self._committer.report_results(closing=True)
 
     @property
@@ -381,7 +384,7 @@ class ClassicMembership:
         """Accept any operation."""
 
     def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
-        """Commit, have the partitions revoked, and leave the group or stay, within `timeout` seconds."""
+        """Commit, have the partitions revoked, and leave the group or stay; wait for `timeout` seconds."""
         self._events.leave(handle, timeout, operation)
 
 

@@ -64,6 +64,8 @@ class EventServer:
         """The identity of the current assignment, for transactions and commits."""
         self.closing = False
         """True if `leave` was called."""
+        self.waited = 0.0
+        """Seconds for which `leave` has waited."""
         self._membership = membership
         self._driver = driver
         self._inbox = inbox
@@ -338,12 +340,14 @@ class EventServer:
 
         Args:
             handle: The consumer's handle.
-            timeout: Seconds for all of that. Callbacks run however short it is.
+            timeout: Seconds to wait for all of that. The time in callbacks, which run however short it is,
+                does not count.
             operation: Whether to leave the group.
         """
         self.closing = True
-        deadline = time.monotonic() + timeout
+        began = time.monotonic()
         self._committer.busy.end(timeout)
+        self.waited = time.monotonic() - began
         if self._committer.ended:
             self._committer.report_results(closing=True)
         if not self._applier.owns_partitions:
@@ -353,12 +357,24 @@ class EventServer:
         round_timeout = min(ROUND_TIMEOUT, timeout / 2)
         close = functools.partial(self._membership.close, operation=operation, round_timeout=round_timeout)
         self._driver.call(close)
+        interrupted = False
         while True:
-            self._serve_events(handle)
-            remaining = deadline - time.monotonic()
-            if self._left or remaining <= 0:
-                break
-            self._inbox.wait(remaining)
+            try:
+                self._serve_events(handle)
+                if self._left or self.waited >= timeout:
+                    break
+                began = time.monotonic()
+                try:
+                    self._inbox.wait(timeout - self.waited)
+                finally:
+                    self.waited += time.monotonic() - began
+            except BaseException as error:
+                # As in confluent-kafka, a signal handler's exception is raised once the consumer is closed.
+                # A second one, such as that of another Ctrl-C, ends this.
+                if interrupted:
+                    raise
+                interrupted = True
+                self._failures.record(error)
         self._revoke_the_rest(handle)
 
     def _revoke_the_rest(self, handle: Handle) -> None:

@@ -205,7 +205,10 @@ class GroupMembership(Protocol):
         """
 
     def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
-        """Commit, revoke all partitions, and leave the group or stay in it, within `timeout` seconds."""
+        """Commit, revoke all partitions, and leave the group or stay in it.
+
+        It waits for `timeout` seconds at most, beside the time in callbacks.
+        """
 
     def stop(self) -> None:
         """End the background threads."""

@@ -88,6 +88,10 @@ class FindCoordinator(Request[None]):
         """See `Request`."""
         return member.coordinator_missing(None, "", now)
 
+    def unavailable(self, member: "Membership", now: float) -> "list[Action]":
+        """Reply that a broker answered, but named no coordinator, as while it moves to another broker."""
+        return member.coordinator_unavailable(now)
+
     def refused(self, member: "Membership", error: int, detail: str, now: float) -> "list[Action]":
         """See `Request`."""
         return member.coordinator_missing(error, detail, now)
@@ -252,6 +256,16 @@ class SendLeaveGroup(StepRequest[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class StayInGroup:
+    """Log that the member ends without LeaveGroup, and stays in the group until its session expires.
+
+    It does so by design, as a static member that closes, or because the coordinator is not known.
+    """
+
+    by_design: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SendOffsetCommits(StepRequest[None]):
     """Send all queued commits.
 
@@ -317,6 +331,7 @@ Action = (
     | SendHeartbeat
     | SendOffsetCommits
     | SendLeaveGroup
+    | StayInGroup
     | DeliverEvent
     | WithdrawEvent
     | ReportError

@@ -125,6 +125,11 @@ class Membership:
         return self.facts.owned
 
     @property
+    def may_be_member(self) -> bool:
+        """True if the coordinator may count this as a member: no LeaveGroup was answered since it joined."""
+        return self.facts.identity.valid or self.facts.step is Step.LEAVE
+
+    @property
     def closed(self) -> bool:
         """True if the membership is over."""
         return self.facts.closed
@@ -223,11 +228,11 @@ class Membership:
         return self._advance(now)
 
     def abandon(self, now: float) -> list[act.Action]:
-        """Leave the group after the consumer was garbage-collected: no callback can run."""
+        """Leave without a revocation: the consumer was garbage-collected, or `close` was cut short."""
         self.facts.owned = {}
         if self.facts.step is Step.APPLICATION:
             self._end_step()
-        return self.close(now)
+        return self.close(now, operation=self.facts.operation)
 
     def taken(self, ticket: int, now: float) -> list[act.Action]:
         """Reply that the application has taken the assignment of this ticket.
@@ -363,6 +368,11 @@ class Membership:
         # Not before the retry backoff: otherwise a broker that FindCoordinator names, and that responds with
         # NOT_COORDINATOR, would get requests in a loop.
         self._heartbeat.schedule(max(now, self.facts.retry_at))
+        return self._advance(now)
+
+    def coordinator_unavailable(self, now: float) -> list[act.Action]:
+        """Reply that a broker answered FindCoordinator, but the group has no coordinator at the moment."""
+        self.coordinator.missing(now, answered=True)
         return self._advance(now)
 
     def coordinator_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
@@ -931,8 +941,17 @@ class Membership:
             reason = "the consumer was closed" if facts.closing else "the consumer unsubscribed"
             self._out.append(act.SendLeaveGroup(facts.attempt, facts.identity, reason))
             self._reset(MemberIdentity())
-        else:
+        elif not self._waits_for_coordinator:
+            if facts.identity.valid:
+                self._out.append(act.StayInGroup(by_design=not facts.sends_leave))
             self._finish_leaving(now)
+
+    @property
+    def _waits_for_coordinator(self) -> bool:
+        """True if LeaveGroup waits for the look-up of the coordinator, which brokers answer."""
+        facts = self.facts
+        leaves = facts.identity.valid and facts.sends_leave and facts.needs_coordinator
+        return leaves and self.coordinator.answered and facts.refused_lookup is None
 
     def _finish_leaving(self, now: float) -> None:
         facts = self.facts

@@ -156,6 +156,8 @@ class CoordinatorLookup:
     def __init__(self, timing: Timing, jitter: Jitter = random.random) -> None:
         """Start with no coordinator."""
         self.known = False
+        self.answered = True
+        """False if no broker answered the last look-up since the coordinator was lost."""
         self.next_at = 0.0
         self._under_way = False
         self._backoff = Backoff(timing, jitter, longest=_LONGEST_LOOKUP_BACKOFF)
@@ -174,13 +176,14 @@ class CoordinatorLookup:
 
     def found(self) -> None:
         """Record that the coordinator is known and connected."""
-        self.known = True
+        self.known = self.answered = True
         self._under_way = False
         self._backoff.reset()
 
-    def missing(self, now: float) -> None:
-        """Record that the look-up failed, and back off."""
+    def missing(self, now: float, *, answered: bool = False) -> None:
+        """Record that the look-up failed, and back off; `answered` says whether a broker has answered it."""
         self._under_way = False
+        self.answered = answered
         self.next_at = now + self._backoff.pause()
 
     def lost(self, now: float) -> bool:
