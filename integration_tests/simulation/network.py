@@ -168,6 +168,8 @@ class Network:
 
     cluster: Cluster
     """The cluster of the simulation; set for each simulation."""
+    lookup_failures = ""
+    """Brokers that could not be reached, for the log."""
 
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare in the present thread's process."""
