@@ -174,3 +174,21 @@ def test_a_long_outage_does_not_lengthen_the_pauses_between_look_ups(timing: Tim
         lookup.missing(100.0)
 
     assert lookup.next_at == pytest.approx(100.0 + longest)
+
+
+def test_seconds_without_a_coordinator_are_counted_while_it_is_needed() -> None:
+    lookup = CoordinatorLookup(TIMING, jitter=lambda: 0.5)
+    lookup.count(0.0, needed=False)
+    assert lookup.missing_seconds(5.0) == 0
+
+    lookup.count(5.0, needed=True)
+    assert lookup.missing_seconds(6.0) == 1
+    lookup.found()
+    lookup.count(7.0, needed=True)
+    assert lookup.missing_seconds(100.0) == 2
+
+    lookup.lost(100.0)
+    lookup.count(100.0, needed=True)
+    lookup.count(101.0, needed=True)
+    lookup.count(102.0, needed=False)
+    assert lookup.missing_seconds(200.0) == 4

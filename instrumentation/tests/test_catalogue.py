@@ -62,6 +62,7 @@ def eventful(
         state="stable",
         coordinator=2,
         coordinator_changes=1,
+        coordinator_missing=2.5,
         round_trip=0.002,
         heartbeat_age=0.5,
         requests={"join_group": 3},

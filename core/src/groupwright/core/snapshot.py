@@ -21,6 +21,8 @@ class MembershipSnapshot:
     """Times that this client found another broker to be the coordinator."""
     coordinator_errors: int = 0
     """Requests to the coordinator that got no response."""
+    coordinator_missing: float | None = None
+    """Time in which the consumer needed the coordinator and knew none, the first search included."""
     round_trip: float | None = None
     """Round-trip time to the coordinator, as last measured."""
     heartbeat_age: float | None = None

@@ -22,16 +22,17 @@ def snapshot_of(
     timing: "Timing",
 ) -> MembershipSnapshot:
     """Return the snapshot of Groupwright's own membership. Safe from any thread; it takes no lock."""
-    answered = requests.heartbeat_answered
+    answered, now = requests.heartbeat_answered, time.monotonic()
     return MembershipSnapshot(
         state=membership.state.name.lower(),
         coordinator=requests.coordinator if membership.coordinator.known and not membership.closed else None,
         coordinator_changes=requests.coordinator_changes,
         coordinator_errors=requests.unanswered,
+        coordinator_missing=membership.coordinator.missing_seconds(now),
         round_trip=requests.round_trip,
         heartbeat_age=None
         if answered is None or membership.subscription is None
-        else time.monotonic() - answered,
+        else now - answered,
         requests=requests.requests.copy(),
         request_failures=requests.failures.copy(),
         fenced=membership.fenced,

@@ -629,6 +629,7 @@ class Membership:
             if facts.monitors_topics and self.coordinator.known and now >= self._topic_monitor.next_at:
                 self._fetch_metadata(now)
             self._start_next_step(now)
+        self.coordinator.count(now, needed=facts.needs_coordinator and not facts.closed)
         out, self._out = self._out, []
         return out
 

@@ -161,6 +161,8 @@ class CoordinatorLookup:
         self.next_at = 0.0
         self._under_way = False
         self._backoff = Backoff(timing, jitter, longest=_LONGEST_LOOKUP_BACKOFF)
+        self._missing: tuple[float, float | None] = (0.0, None)
+        """Seconds without a coordinator before the present time without one, and since when that is."""
 
     @property
     def needs_lookup(self) -> bool:
@@ -192,6 +194,17 @@ class CoordinatorLookup:
         if was_known:
             self.next_at = now
         return was_known
+
+
+    def count(self, now: float, *, needed: bool) -> None:
+        """Record whether the coordinator is needed; while it is, the seconds without one are counted."""
+        seconds = self.missing_seconds(now)
+        self._missing = (seconds, now if needed and not self.known else None)
+
+    def missing_seconds(self, now: float) -> float:
+        """Return the seconds in which the coordinator was needed and not known. Safe from any thread."""
+        seconds, since = self._missing
+        return seconds if since is None else seconds + max(0.0, now - since)
 
 
 class PollClock:

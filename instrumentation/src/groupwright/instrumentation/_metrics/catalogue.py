@@ -212,6 +212,14 @@ COORDINATOR_ERRORS = Spec(
     "Requests to the coordinator without a response: send and receive errors, and timeouts.",
     _CONSUMER,
 )
+COORDINATOR_MISSING = Spec(
+    "groupwright_coordinator_missing_seconds_total",
+    MetricType.COUNTER,
+    "Time in which the member needed the group's coordinator and knew none, the first search included.",
+    _CONSUMER,
+    unit="seconds",
+    own_membership=True,
+)
 COORDINATOR_ROUND_TRIP = Spec(
     "groupwright_coordinator_round_trip_seconds",
     MetricType.GAUGE,
@@ -402,6 +410,7 @@ CATALOGUE = (
     COORDINATOR_NODE,
     COORDINATOR_CHANGES,
     COORDINATOR_ERRORS,
+    COORDINATOR_MISSING,
     COORDINATOR_ROUND_TRIP,
     GROUP_REQUESTS,
     GROUP_REQUEST_FAILURES,

@@ -54,6 +54,7 @@ def of_membership(snapshot: MembershipSnapshot) -> Iterator[Sample]:
             yield Sample(metrics.MEMBERSHIP_STATE, (state,), float(state == snapshot.state))
     yield from _if_known(metrics.COORDINATOR_NODE, snapshot.coordinator)
     yield from _if_known(metrics.COORDINATOR_ROUND_TRIP, snapshot.round_trip)
+    yield from _if_known(metrics.COORDINATOR_MISSING, snapshot.coordinator_missing)
     yield from _if_known(metrics.LAST_HEARTBEAT_AGE, snapshot.heartbeat_age)
     yield from _if_known(metrics.POLL_SECONDS, snapshot.poll_seconds)
     yield Sample(metrics.COORDINATOR_CHANGES, (), snapshot.coordinator_changes)
