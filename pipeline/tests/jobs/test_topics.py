@@ -7,7 +7,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,6 @@ from groupwright.pipeline._jobs.kafka import connected
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._jobs.state import BatchRange, State
 from groupwright.pipeline._tables.files import Folder
-from groupwright.pipeline._tables.former_columns import former_schema
 from groupwright.pipeline.jobs import Settings, run_stream
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.ports import free_port
@@ -307,50 +306,3 @@ def low_watermark(kafka: LocalKafka, topic: str) -> int:
 
 def offsets_of(tables: Tables) -> set[int]:
     return {row.log_offset for row in tables.read(schemas.CLIENT_EVENTS).collect()}
-
-
-@pytest.mark.usefixtures("orders")
-def test_tables_of_the_version_before_are_upgraded_and_their_unfinished_batch_is_completed(
-    kafka: LocalKafka, run_job: Callable[..., str], spark: SparkSession, tmp_path: Path
-) -> None:
-    """The layout of the version that had `held.json`, killed before its second batch was in all tables.
-
-    That version had other names of columns, too.
-    """
-    events = "events-of-the-version-before"
-    kafka.create_topic(events)
-    produce_events(kafka, events, 4)
-    where = job_arguments(kafka, tmp_path, events)
-    run_job("batch", *where)
-    tables = open_tables(spark, str(tmp_path))
-    read = positions.load(tables)
-    before = offsets_of(tables)
-
-    shutil.rmtree(tmp_path / schemas.READ_POSITIONS.name)
-    state = tmp_path / "_state"
-    (state / "held.json").write_text(json.dumps(read.offsets()))
-    (state / "cluster.json").write_text(json.dumps({"id": read.cluster_id, "partitions": 3}))
-    produce_events(kafka, events, 2)
-    checkpoint = state / "checkpoint"
-    for name in ("offsets", "commits"):
-        (checkpoint / name).mkdir(parents=True)
-    (checkpoint / "metadata").write_text('{"id": "a-checkpoint"}')
-    (checkpoint / "commits" / "0").write_text("v1\n{}")
-    end = {**read.offsets(), events: {0: 6}}
-    (checkpoint / "offsets" / "1").write_text(f'v1\n{{"batchWatermarkMs": 0}}\n{json.dumps(end)}')
-    half = tables.read(schemas.CLIENT_EVENTS).where("log_offset < 2")
-    half = half.withColumn("log_offset", half.log_offset + 4)
-    tables.add(schemas.CLIENT_EVENTS, half, Batch("stream-a-checkpoint", 1))
-    churn = replace(schemas.CHURN, schema=former_schema(schemas.CHURN))
-    hour = {"group_id": "billing", "moved": 3, "fewest_moves": 2, "date": date(2026, 11, 1)}
-    tables.add(churn, spark.createDataFrame([hour], churn.schema), Batch("derived", 0))
-
-    assert "tables of an older version" in run_job("batch", *where, exit_code=1)
-    assert "upgraded" in run_job("upgrade", *where)
-    assert "the tables are up to date" in run_job("upgrade", *where)
-    run_job("batch", *where)
-    assert offsets_of(tables) == before | {4, 5}
-    assert tables.read(schemas.CLIENT_EVENTS).count() == 6, "what was there already is there once"
-    old = tables.read(schemas.CHURN, until=date(2026, 11, 1)).collect()
-    assert [(row.moved, row.min_moves) for row in old] == [(3, 2)]
-    assert positions.load(tables).topics[events] == replace(read.topics[events], offsets={0: 6})

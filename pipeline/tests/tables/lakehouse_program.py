@@ -2,15 +2,13 @@
 
 import json
 import sys
-from dataclasses import replace
 from datetime import UTC, date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
 from groupwright.pipeline import Batch, Tables, open_tables
 from groupwright.pipeline._jobs.session import local_session
-from groupwright.pipeline._tables.former_columns import former_schema
-from groupwright.pipeline.schemas import CHURN, CLIENT_EVENTS, END_OFFSETS
+from groupwright.pipeline.schemas import END_OFFSETS
 
 FIRST, SECOND = date(2026, 11, 20), date(2026, 11, 21)
 
@@ -40,21 +38,6 @@ def check(spark: SparkSession, tables: Tables) -> None:
     tables.retain(END_OFFSETS, SECOND)
     tables.vacuum(END_OFFSETS)
     assert offsets(tables.read(END_OFFSETS)) == [3]
-    check_upgrade(spark, tables)
-
-
-def check_upgrade(spark: SparkSession, tables: Tables) -> None:
-    leader = {"leader": {"members": 3, "moved": 2, "moves_needed": 1, "imbalance": 0}}
-    for table, values in ((CHURN, {"fewest_moves": 1}), (CLIENT_EVENTS, leader)):
-        former = replace(table, schema=former_schema(table))
-        added = spark.createDataFrame([{**values, "date": FIRST}], former.schema)
-        tables.add(former, added, Batch("an earlier version", 0))
-        assert tables.has_former_names(table)
-        tables.rename_columns(table)
-        assert not tables.has_former_names(table)
-        tables.add(table, tables.read(table), Batch("this version", 0))
-    assert [row.min_moves for row in tables.read(CHURN).collect()] == [1, 1]
-    assert [row.leader.min_moves for row in tables.read(CLIENT_EVENTS).collect()] == [1, 1]
 
 
 def main(folder: str, jars: str, settings: str) -> None:

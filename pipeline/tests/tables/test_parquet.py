@@ -1,6 +1,6 @@
 """Batches that are played again, jobs that die in the middle, and readers beside them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -12,9 +12,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from groupwright.pipeline import Batch, TablesError, open_tables
 from groupwright.pipeline._jobs.lease import hold_lease
 from groupwright.pipeline._tables.files import Folder
-from groupwright.pipeline._tables.former_columns import former_schema
 from groupwright.pipeline._tables.parquet import GRACE_SECONDS, ParquetTables
-from groupwright.pipeline.schemas import CLIENT_EVENTS, END_OFFSETS
+from groupwright.pipeline.schemas import END_OFFSETS
 
 FIRST, SECOND = date(2026, 11, 20), date(2026, 11, 21)
 
@@ -159,35 +158,6 @@ class TakenOver:
 
     def check(self) -> None:
         """Held."""
-
-
-def test_columns_of_an_older_version_get_their_new_names_also_after_an_interruption(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """The newer date was renamed before the job was killed; the older one has two files."""
-    tables = ParquetTables(spark, str(tmp_path))
-    former = replace(CLIENT_EVENTS, schema=former_schema(CLIENT_EVENTS))
-
-    def add(needed: int, day: date) -> None:
-        leader = {"members": 3, "moved": 2, "moves_needed": needed, "imbalance": 0}
-        event = {"group_id": "billing", "leader": leader, "date": day}
-        added = spark.createDataFrame([event], former.schema)
-        tables.add(former, added, Batch("an earlier version", needed))
-
-    add(1, SECOND)
-    tables.rename_columns(CLIENT_EVENTS)
-    renamed = tables.manifest(CLIENT_EVENTS)
-    add(2, FIRST)
-    add(3, FIRST)
-
-    assert tables.has_former_names(CLIENT_EVENTS)
-    tables.rename_columns(CLIENT_EVENTS)
-    assert not tables.has_former_names(CLIENT_EVENTS)
-    rows = tables.read(CLIENT_EVENTS).collect()
-    assert sorted((row.date, row.leader.min_moves) for row in rows) == [(FIRST, 2), (FIRST, 3), (SECOND, 1)]
-    assert {row.group_id for row in rows} == {"billing"}
-    kept = tables.manifest(CLIENT_EVENTS).folders[SECOND.isoformat()]
-    assert kept == renamed.folders[SECOND.isoformat()], "what has its new names is not written again"
 
 
 def test_a_folder_s_names_are_listed_whatever_they_contain(spark: SparkSession, tmp_path: Path) -> None:

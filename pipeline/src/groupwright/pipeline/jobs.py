@@ -6,7 +6,6 @@ from groupwright.pipeline._jobs.kafka import CONNECTOR
 from groupwright.pipeline._jobs.session import cluster_session, local_session
 from groupwright.pipeline._jobs.settings import SETTINGS, Settings, settings_from
 from groupwright.pipeline._jobs.stream import run_stream
-from groupwright.pipeline._jobs.upgrade import run_upgrade
 from groupwright.pipeline._tables.factory import FORMAT_JARS
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "local_session",
     "run_batch",
     "run_stream",
-    "run_upgrade",
     "settings_from",
     "with_consumer_members",
 ]

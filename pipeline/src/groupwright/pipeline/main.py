@@ -1,4 +1,4 @@
-"""Entry point for `spark-submit`: `main.py stream|batch|upgrade [--config FILE] [KEY=VALUE]...`.
+"""Entry point for `spark-submit`: `main.py stream|batch [--config FILE] [KEY=VALUE]...`.
 
 Progress and errors are logged to standard error. The exit status is 1 after an error.
 """
@@ -20,7 +20,6 @@ from groupwright.pipeline._jobs.batch import run_batch
 from groupwright.pipeline._jobs.session import cluster_session
 from groupwright.pipeline._jobs.settings import settings_from
 from groupwright.pipeline._jobs.stream import run_stream
-from groupwright.pipeline._jobs.upgrade import run_upgrade
 
 _log = logging.getLogger("groupwright.pipeline")
 
@@ -28,7 +27,7 @@ _log = logging.getLogger("groupwright.pipeline")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a job, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("job", choices=("stream", "batch", "upgrade"))
+    parser.add_argument("job", choices=("stream", "batch"))
     parser.add_argument("--config", type=Path, help="a TOML file of settings")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE")
     options = parser.parse_intermixed_args(arguments)  # settings may follow `--config`
@@ -43,10 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             if options.job == "stream":
                 run_stream(spark, settings, stop)
-            elif options.job == "batch":
-                _log.info("%d records added", run_batch(spark, settings))
             else:
-                _log.info("%s", "upgraded" if run_upgrade(spark, settings) else "the tables are up to date")
+                _log.info("%d records added", run_batch(spark, settings))
         finally:
             spark.stop()
     except GroupwrightError as error:

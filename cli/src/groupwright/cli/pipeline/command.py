@@ -91,18 +91,6 @@ def batch(values: Values = None, *, config: Config = None) -> None:
         typer.echo(f"{added:,} records added")
 
 
-@app.command(cls=Command)
-def upgrade(values: Values = None, *, config: Config = None) -> None:
-    """Bring tables that an older version wrote up to date. No job may run meanwhile.
-
-    groupwright pipeline upgrade bootstrap_servers=localhost:9092 tables=./tables
-    """
-    with _pipeline("upgrade", values, config) as (spark, settings):
-        from groupwright.pipeline.jobs import run_upgrade  # noqa: PLC0415 - needs Spark
-
-        typer.echo("upgraded" if run_upgrade(spark, settings) else "the tables are up to date")
-
-
 @app.command("what-if", cls=Command)
 def what_if(
     values: Values = None,

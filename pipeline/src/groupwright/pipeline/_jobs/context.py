@@ -21,7 +21,7 @@ from groupwright.pipeline._jobs.positions import Positions, TopicPosition, deriv
 from groupwright.pipeline._jobs.samples import EndOffsets
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import State
-from groupwright.pipeline._tables import RENAMED_TABLES, Batch, Tables, open_tables
+from groupwright.pipeline._tables import Batch, Tables, open_tables
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
 from groupwright.pipeline.errors import PipelineError
@@ -186,13 +186,6 @@ class JobContext:
         If the job's state was lost, the recent dates are marked as stale, too.
         """
         positions = self.ingest.positions
-        if (self.state.has_older_version() and not positions.sequence) or any(
-            map(self.tables.has_former_names, RENAMED_TABLES)
-        ):
-            raise PipelineError(
-                f"{self.settings.tables} has tables of an older version: bring them up to date with "
-                "`groupwright pipeline upgrade`, which takes the job's settings"
-            )
         if positions.sequence:
             if not self.state.exists():
                 self._mark_recent_stale()

@@ -52,10 +52,6 @@ class State:
         """Return whether there is any state."""
         return self._read("stale.json") is not None
 
-    def has_older_version(self) -> bool:
-        """Return whether the state is that of a version that kept positions in `held.json`."""
-        return self._read("held.json") is not None
-
     def stale(self) -> dict[date, int]:
         """Return the dates with outdated derived tables, each with the number of times it was marked."""
         return {date.fromisoformat(day): count for day, count in (self._read("stale.json") or {}).items()}

@@ -5,7 +5,6 @@ All three write a batch once, however often it is replayed, and replace dates at
 """
 
 from groupwright.pipeline._tables.factory import FORMATS, open_tables
-from groupwright.pipeline._tables.former_columns import RENAMED_TABLES
 from groupwright.pipeline._tables.protocol import Batch, Tables
 
-__all__ = ["FORMATS", "RENAMED_TABLES", "Batch", "Tables", "open_tables"]
+__all__ = ["FORMATS", "Batch", "Tables", "open_tables"]

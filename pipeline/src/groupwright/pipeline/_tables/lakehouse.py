@@ -7,7 +7,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline._tables.empty import empty_frame
-from groupwright.pipeline._tables.former_columns import renamed_columns
 from groupwright.pipeline._tables.java import java_class
 from groupwright.pipeline._tables.protocol import Batch, WriteLease
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
@@ -71,27 +70,6 @@ class DeltaTables:
         _check(self._lease)
         if self._exists(table):
             self._spark.sql(f"VACUUM delta.`{self._path(table)}`")
-
-    def has_former_names(self, table: Table) -> bool:
-        """See `Tables.has_former_names`."""
-        return bool(self._renamed_columns(table))
-
-    def rename_columns(self, table: Table) -> None:
-        """See `Tables.rename_columns`. The table then needs readers that know column mapping (Delta 1.2)."""
-        _check(self._lease)
-        if renamed := self._renamed_columns(table):
-            name = f"delta.`{self._path(table)}`"
-            self._spark.sql(
-                f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.minReaderVersion' = '2', "
-                "'delta.minWriterVersion' = '5', 'delta.columnMapping.mode' = 'name')"
-            )
-            for path, new in renamed.items():
-                self._spark.sql(f"ALTER TABLE {name} RENAME COLUMN {path} TO {new}")
-
-    def _renamed_columns(self, table: Table) -> dict[str, str]:
-        if not self._exists(table):
-            return {}
-        return renamed_columns(table, self._spark.read.format("delta").load(self._path(table)).schema)
 
     def _path(self, table: Table) -> str:
         return f"{self._root}/{table.name}"
@@ -159,20 +137,6 @@ class IcebergTables:
         arguments = f"table => '{self._name(table)}', older_than => TIMESTAMP '{time}'"
         for procedure in ("expire_snapshots", "remove_orphan_files"):
             self._spark.sql(f"CALL {catalog}.system.{procedure}({arguments})")
-
-    def has_former_names(self, table: Table) -> bool:
-        """See `Tables.has_former_names`."""
-        return bool(self._renamed_columns(table))
-
-    def rename_columns(self, table: Table) -> None:
-        """See `Tables.rename_columns`."""
-        _check(self._lease)
-        for path, new in self._renamed_columns(table).items():
-            self._spark.sql(f"ALTER TABLE {self._name(table)} RENAME COLUMN {path} TO {new}")
-
-    def _renamed_columns(self, table: Table) -> dict[str, str]:
-        self._create(table)
-        return renamed_columns(table, self._spark.table(self._name(table)).schema)
 
     def _create(self, table: Table) -> None:
         if not self._spark.catalog.tableExists(self._name(table)):

@@ -22,11 +22,9 @@ from threading import Lock
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline._tables.empty import empty_frame
 from groupwright.pipeline._tables.files import Folder
-from groupwright.pipeline._tables.former_columns import former_schema, renamed_columns
 from groupwright.pipeline._tables.protocol import Batch, WriteLease
 from groupwright.pipeline.errors import TablesError
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
@@ -204,28 +202,6 @@ class ParquetTables:
             if name.startswith(f"{_BATCH}=") and name not in known and modified < oldest:
                 folder.delete(name)
         (folder / _MANIFEST).delete_temporary(oldest)
-
-    def has_former_names(self, table: Table) -> bool:
-        """See `Tables.has_former_names`. The oldest date's files tell."""
-        folders = self.manifest(table).folders
-        return bool(folders) and self._is_former(table, folders[min(folders)][0])
-
-    def rename_columns(self, table: Table) -> None:
-        """See `Tables.rename_columns`. The oldest date comes last: an interrupted call can be repeated."""
-        former, folder = former_schema(table), self._root / table.name
-        names = [
-            F.col(old.name).cast(new.dataType).alias(new.name)
-            for old, new in zip(former, table.schema, strict=True)
-        ]
-        for day, paths in sorted(self.manifest(table).folders.items(), reverse=True):
-            if old := [path for path in paths if self._is_former(table, path)]:
-                reader = self._spark.read.schema(former).option("basePath", folder.path)
-                rows = reader.parquet(*(f"{folder.path}/{path}" for path in old)).select(names)
-                self._rewrite(table, date.fromisoformat(day), old, rows, "renaming")
-
-    def _is_former(self, table: Table, path: str) -> bool:
-        stored = self._spark.read.parquet(f"{(self._root / table.name).path}/{path}").schema
-        return bool(renamed_columns(table, stored))
 
     def manifest(self, table: Table) -> Manifest:
         """Return the table's newest manifest."""

@@ -40,7 +40,7 @@ class WriteLease(Protocol):
 class Tables(Protocol):
     """The tables under one root. Only one job may write at a time; any number may read.
 
-    All methods but `read` and `has_former_names` raise a `TablesError` if the job has lost its lease.
+    All methods but `read` raise a `TablesError` if the job has lost its lease.
     """
 
     def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
@@ -60,9 +60,3 @@ class Tables(Protocol):
 
     def vacuum(self, table: Table) -> None:
         """Delete files of interrupted batches, and those that are no longer valid for any reader."""
-
-    def has_former_names(self, table: Table) -> bool:
-        """Return whether an older version wrote the table, which is one of `RENAMED_TABLES`."""
-
-    def rename_columns(self, table: Table) -> None:
-        """Give the columns that an older version wrote their names of today. The rows do not change."""
