@@ -28,9 +28,7 @@ def main() -> int:
         programs = [generate(each, restart=restart) for each in range(seed, seed + count)]
         seed += count
         group = runner.settings(delay_ms, options.pace)
-        with LocalKafka(
-            version=options.kafka, config=runner.broker_config(group), startup_timeout=180.0
-        ) as kafka:
+        with LocalKafka(version=options.kafka, config=runner.broker_config(group)) as kafka:
             player = runner.Runner(kafka, group, options.at_once, options.pace)
             player.create_topics()
             outcome = asyncio.run(_run(player, programs, options.shrink))

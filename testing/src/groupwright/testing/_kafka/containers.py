@@ -77,7 +77,7 @@ class KafkaContainers(Kafka):
         proxied: bool = False,
         config: Mapping[str, settings.Setting] | None = None,
         disk: str | None = None,
-        startup_timeout: float = 120.0,
+        startup_timeout: float = 180.0,
         heap: str = "256m",
     ) -> None:
         """Describe the cluster; `with` or `start_all` starts it.

@@ -79,7 +79,7 @@ class LocalKafka(Kafka):
         client_config: Mapping[str, ClientSetting] | None = None,
         port: int | None = None,
         data_dir: str | Path | None = None,
-        startup_timeout: float = 60.0,
+        startup_timeout: float = 180.0,
         heap: str = "256m",
         java: JavaRuntime | None = None,
         on_download: OnDownload | None = None,
