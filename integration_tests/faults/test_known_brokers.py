@@ -1,0 +1,253 @@
+"""Brokers that die, move and stay away, `bootstrap.servers` among them, beside confluent-kafka's consumer.
+
+Both clients consume at the same time. While some broker answers that a member has seen, it goes on: it gets
+messages that are produced after the fault, it commits, and it loses nothing.
+"""
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+
+from groupwright.consumer import Consumer
+from groupwright.testing import Listener, Security
+from harness.local_cluster import LocalCluster
+from harness.patience import PATIENCE
+from harness.waiting import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+OURS = "Groupwright"
+CLIENTS: dict[str, Any] = {OURS: Consumer, "confluent-kafka": confluent_kafka.Consumer}
+
+
+class Member:
+    """A group of one member, which polls and commits on a thread of its own."""
+
+    def __init__(self, client: str, topic: str, config: dict[str, Any]) -> None:
+        self.client = client
+        self.newest = self.committed = -1
+        """Values of the newest message, and of the newest one that was committed."""
+        self.losses = 0
+        self.errors: list[int] = []
+        """Codes of errors that poll returned."""
+        self.callback_errors: list[int] = []
+        """Codes of errors that `error_cb` received."""
+        self._topic = topic
+        self._ended = threading.Event()
+        self._consumer = CLIENTS[client](
+            {
+                "group.id": config.pop("group"),
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "partition.assignment.strategy": "cooperative-sticky",
+                "log_level": 0,
+                "error_cb": lambda error: self.callback_errors.append(error.code()),
+                **config,
+            }
+        )
+        self._thread = threading.Thread(target=self._run, name=client)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self._consumer.subscribe([self._topic], on_lost=self._lost)
+        while not self._ended.is_set():
+            message = self._consumer.poll(0.1)
+            if message is None:
+                continue
+            if message.error():
+                self.errors.append(message.error().code())
+                continue
+            self.newest = int(message.value())
+            with contextlib.suppress(KafkaException):  # it is committed with a later message
+                self._consumer.commit(message=message, asynchronous=False)
+                self.committed = self.newest
+        self._consumer.close()
+
+    def _lost(self, _consumer: object, _partitions: list[TopicPartition]) -> None:
+        self.losses += 1
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), f"{self.client} does not close"
+
+
+class Pair:
+    """A member of each client, in groups that the same broker coordinates, and a producer for both."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.cluster = cluster
+        self.topic = f"orders-{uuid.uuid4().hex[:8]}"
+        cluster.create_topic(self.topic, 1)
+        self.members: list[Member] = []
+        self._value = 0
+        self._ended = threading.Event()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "message.timeout.ms": 300_000,
+                "reconnect.backoff.max.ms": 500,
+                "log_level": 0,
+            }
+        )
+        self._thread = threading.Thread(target=self._produce, name="producer")
+        self._thread.start()
+
+    def _produce(self) -> None:
+        while not self._ended.wait(0.05):
+            self._value += 1
+            self._producer.produce(self.topic, str(self._value).encode())
+            self._producer.poll(0)
+
+    def join(self, coordinator: int, config: dict[str, Any] | None = None) -> None:
+        """Have a member of each client join a group that this broker coordinates; wait until they commit."""
+        for client in CLIENTS:
+            group = next(
+                name
+                for name in iter(lambda: f"g-{uuid.uuid4().hex[:8]}", "")
+                if self.cluster.coordinator_of(name) == coordinator
+            )
+            self.members.append(Member(client, self.topic, {**(config or {}), "group": group}))
+        self.go_on("joined")
+
+    def go_on(self, what: str) -> None:
+        """Wait until each member has committed a message that is produced after this; none has lost any."""
+        first = self._value + 1
+        for member in self.members:
+            wait_until(lambda: member.committed >= first, f"{what}: a commit of {member.client}")  # noqa: B023 - called at once
+        assert [member.losses for member in self.members] == [0] * len(self.members)
+        assert [member.errors for member in self.members] == [[]] * len(self.members)
+
+    def close(self) -> None:
+        """End the producer and the members."""
+        self._ended.set()
+        self._thread.join(PATIENCE)
+        self._producer.purge()
+        for member in self.members:
+            member.close()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[LocalCluster]:
+    """Three brokers, also with TLS and SASL."""
+    with LocalCluster(security=Security()) as cluster:
+        with contextlib.closing(confluent_kafka.Consumer(_probe(cluster))) as probe:
+            # The topic of offsets is created by the first group.
+            wait_until(lambda: _is_coordinated(probe), "a coordinator")
+        cluster.wait_until_ready()
+        yield cluster
+
+
+def _probe(cluster: LocalCluster) -> dict[str, Any]:
+    return {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "probe", "log_level": 0}
+
+
+def _is_coordinated(probe: confluent_kafka.Consumer) -> bool:
+    with contextlib.suppress(KafkaException):
+        probe.committed([TopicPartition("probe", 0)], timeout=5)
+        return True
+    return False
+
+
+@pytest.fixture
+def pair(running: LocalCluster) -> Iterator[Pair]:
+    """Members of both clients; the cluster is whole again at the end."""
+    running.heal()
+    pair = Pair(running)
+    try:
+        yield pair
+    finally:
+        running.heal()
+        pair.close()
+
+
+def plain(cluster: LocalCluster, node: int) -> dict[str, Any]:
+    return {"bootstrap.servers": cluster.address(node)}
+
+
+def secured(cluster: LocalCluster, node: int) -> dict[str, Any]:
+    config = cluster.secure_config(Listener.SASL_SSL, mechanism="SCRAM-SHA-256")
+    return {**config, "bootstrap.servers": cluster.address(node, Listener.SASL_SSL)}
+
+
+@pytest.mark.parametrize(("config", "is_named"), [(plain, True), (secured, True), (plain, False)])
+def test_the_coordinator_dies_for_good(
+    pair: Pair, config: Callable[[LocalCluster, int], dict[str, Any]], *, is_named: bool
+) -> None:
+    """Named: `bootstrap.servers` has that broker alone. The others name it as the coordinator for seconds."""
+    cluster, coordinator = pair.cluster, 2
+    pair.join(coordinator, config(cluster, coordinator if is_named else 3))
+
+    cluster.kill(coordinator)
+
+    pair.go_on("without the coordinator")
+    cluster.start(coordinator)
+    cluster.wait_until_ready()
+    pair.go_on("with the coordinator")
+
+
+def test_the_bootstrap_address_disappears_and_later_the_coordinator_restarts(pair: Pair) -> None:
+    """A load balancer's name that is given up is noticed by nobody; later, a broker restarts."""
+    cluster, coordinator = pair.cluster, 2
+    assert cluster._proxy is not None
+    balancer = cluster._proxy.open(cluster._client_ports[3])
+    pair.join(coordinator, {"bootstrap.servers": balancer.address})
+
+    balancer.cut()
+    pair.go_on("without the bootstrap address")
+    cluster.kill(coordinator)
+    pair.go_on("without the coordinator")
+    cluster.start(coordinator)
+    cluster.wait_until_ready()
+    pair.go_on("with the coordinator")
+
+
+@pytest.mark.parametrize("config", [plain, secured])
+def test_all_brokers_move_to_other_addresses_one_after_the_other(
+    pair: Pair, config: Callable[[LocalCluster, int], dict[str, Any]]
+) -> None:
+    """In the end no address is left that the clients were configured with or have learned at first."""
+    cluster = pair.cluster
+    pair.join(1, config(cluster, 1))
+
+    for node in cluster.nodes:
+        cluster.move(node)
+        cluster._admin = None
+        cluster.wait_until_ready()
+        pair.go_on(f"after broker {node} has moved")
+
+
+def test_two_of_three_brokers_die_one_after_the_other_and_come_back(pair: Pair) -> None:
+    """Each time the coordinator's group of controllers has a majority again before the next one dies."""
+    cluster = pair.cluster
+    pair.join(1, plain(cluster, 1))
+
+    for node in (1, 2):
+        cluster.kill(node)
+        pair.go_on(f"without broker {node}")
+        cluster.start(node)
+        cluster.wait_until_ready()
+        pair.go_on(f"with broker {node}")
+
+
+def test_while_all_brokers_are_down_poll_returns_no_error_and_error_cb_is_called(pair: Pair) -> None:
+    """As in librdkafka: the errors of connections are for `error_cb`, and poll returns those of the group."""
+    cluster = pair.cluster
+    pair.join(1, {"bootstrap.servers": cluster.bootstrap_servers, "session.timeout.ms": 300_000})
+
+    for node in cluster.nodes:
+        cluster.kill(node)
+
+    for member in pair.members:
+        wait_until(lambda: KafkaError._ALL_BROKERS_DOWN in member.callback_errors, "all brokers down")  # noqa: B023 - called at once
+    assert [member.errors for member in pair.members] == [[], []]
+    kinds = [set(member.callback_errors) for member in pair.members]
+    assert kinds[0] == kinds[1] == {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+    cluster.heal()
+    pair.go_on("with all brokers")
