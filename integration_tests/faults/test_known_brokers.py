@@ -14,68 +14,13 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from groupwright.consumer import Consumer
 from groupwright.testing import Listener, Security
+from harness.beside import CLIENTS, Member
 from harness.local_cluster import LocalCluster
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
-OURS = "Groupwright"
-CLIENTS: dict[str, Any] = {OURS: Consumer, "confluent-kafka": confluent_kafka.Consumer}
-
-
-class Member:
-    """A group of one member, which polls and commits on a thread of its own."""
-
-    def __init__(self, client: str, topic: str, config: dict[str, Any]) -> None:
-        self.client = client
-        self.newest = self.committed = -1
-        """Values of the newest message, and of the newest one that was committed."""
-        self.losses = 0
-        self.errors: list[int] = []
-        """Codes of errors that poll returned."""
-        self.callback_errors: list[int] = []
-        """Codes of errors that `error_cb` received."""
-        self._topic = topic
-        self._ended = threading.Event()
-        self._consumer = CLIENTS[client](
-            {
-                "group.id": config.pop("group"),
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "partition.assignment.strategy": "cooperative-sticky",
-                "log_level": 0,
-                "error_cb": lambda error: self.callback_errors.append(error.code()),
-                **config,
-            }
-        )
-        self._thread = threading.Thread(target=self._run, name=client)
-        self._thread.start()
-
-    def _run(self) -> None:
-        self._consumer.subscribe([self._topic], on_lost=self._lost)
-        while not self._ended.is_set():
-            message = self._consumer.poll(0.1)
-            if message is None:
-                continue
-            if message.error():
-                self.errors.append(message.error().code())
-                continue
-            self.newest = int(message.value())
-            with contextlib.suppress(KafkaException):  # it is committed with a later message
-                self._consumer.commit(message=message, asynchronous=False)
-                self.committed = self.newest
-        self._consumer.close()
-
-    def _lost(self, _consumer: object, _partitions: list[TopicPartition]) -> None:
-        self.losses += 1
-
-    def close(self) -> None:
-        self._ended.set()
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive(), f"{self.client} does not close"
 
 
 class Pair:
@@ -86,7 +31,8 @@ class Pair:
         self.topic = f"orders-{uuid.uuid4().hex[:8]}"
         cluster.create_topic(self.topic, 1)
         self.members: list[Member] = []
-        self._value = 0
+        self._produced = 0
+        """Messages that brokers have acknowledged, without any gap."""
         self._ended = threading.Event()
         self._producer = Producer(
             {
@@ -101,9 +47,11 @@ class Pair:
 
     def _produce(self) -> None:
         while not self._ended.wait(0.05):
-            self._value += 1
-            self._producer.produce(self.topic, str(self._value).encode())
+            self._producer.produce(self.topic, b"", on_delivery=self._delivered)
             self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, _message: object) -> None:
+        self._produced += error is None
 
     def join(self, coordinator: int, config: dict[str, Any] | None = None) -> None:
         """Have a member of each client join a group that this broker coordinates; wait until they commit."""
@@ -118,9 +66,9 @@ class Pair:
 
     def go_on(self, what: str) -> None:
         """Wait until each member has committed a message that is produced after this; none has lost any."""
-        first = self._value + 1
+        before = self._produced
         for member in self.members:
-            wait_until(lambda: member.committed >= first, f"{what}: a commit of {member.client}")  # noqa: B023 - called at once
+            wait_until(lambda: member.committed > before, f"{what}: a commit of {member.client}")  # noqa: B023 - called at once
         assert [member.losses for member in self.members] == [0] * len(self.members)
         assert [member.errors for member in self.members] == [[]] * len(self.members)
 

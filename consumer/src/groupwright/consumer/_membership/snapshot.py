@@ -30,9 +30,7 @@ def snapshot_of(
         coordinator_errors=requests.unanswered,
         coordinator_missing=membership.coordinator.missing_seconds(now),
         round_trip=requests.round_trip,
-        heartbeat_age=None
-        if answered is None or membership.subscription is None
-        else now - answered,
+        heartbeat_age=None if answered is None or membership.subscription is None else now - answered,
         requests=requests.requests.copy(),
         request_failures=requests.failures.copy(),
         fenced=membership.fenced,

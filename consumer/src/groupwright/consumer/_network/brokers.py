@@ -161,7 +161,9 @@ class Brokers(Loop):
         """Send a request over a connection that has been accepted; return the response."""
         await self._hold(address)
         try:
-            longest = self._config.request_timeout if timeout is None else timeout
+            # A connection that is half open must not hold a look-up for longer than the session.
+            longest = min(self._config.request_timeout, self._config.session_timeout)
+            longest = longest if timeout is None else min(timeout, longest)
             first = min(longest, self.any_broker_timeout)
             return await self._send_at(address, request, self._known.timeout(address, first, longest))
         finally:

@@ -320,8 +320,8 @@ class Membership:
         if facts.session_runs:
             timeouts.append(self._heartbeat.session_ends)
         scheduled = []
-        if facts.may_heartbeat and self.coordinator.known and not self._heartbeat.under_way:
-            scheduled.append(self._heartbeat.next_at)
+        if facts.may_heartbeat and self.coordinator.known:
+            scheduled.append(self._heartbeat.due_at)
         if facts.needs_coordinator and self.coordinator.needs_lookup:
             scheduled.append(self.coordinator.next_at)
         if facts.monitors_topics and self.coordinator.known:

@@ -3,6 +3,7 @@
 import math
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -54,17 +55,23 @@ _SHORTEST_INTERVAL = 0.05
 """Shortest interval of heartbeats in seconds, used when another rebalance is likely."""
 
 
+_MOST_HEARTBEATS = 4
+"""Heartbeats in flight: with one, a round trip of half a session would lose the session."""
+
+
 class Heartbeat:
     """Time of the next heartbeat, and of the end of the session.
 
-    At most one heartbeat is in flight. The session starts when the last heartbeat with a response was sent.
-    The coordinator received it later, so its own session timer expires later.
+    The session starts when the last heartbeat with a response was sent. The coordinator received it later, so
+    its own session timer expires later. Where the round trip is longer than the interval, several heartbeats
+    are in flight.
     """
 
     def __init__(self, timing: Timing) -> None:
         """Start without a session."""
         self._timing = timing
-        self._sent_at: float | None = None
+        self._sent_at: deque[float] = deque()
+        """Times of the heartbeats in flight, oldest first: the coordinator answers in order."""
         self._stopped_since: float | None = None
         """Time of the network thread's last run before it was stopped; None once a request was sent since."""
         self._last_run = math.inf
@@ -74,9 +81,17 @@ class Heartbeat:
         self.session_ends = 0.0
 
     @property
-    def under_way(self) -> bool:
-        """True if a heartbeat is in flight."""
-        return self._sent_at is not None
+    def due_at(self) -> float:
+        """Time of the next heartbeat; infinite while so many are in flight that a response must come first.
+
+        After a heartbeat without a response, it is an interval later, however short the present interval is:
+        a slow coordinator is not overloaded.
+        """
+        if not self._sent_at:
+            return self.next_at
+        if len(self._sent_at) >= _MOST_HEARTBEATS:
+            return math.inf
+        return max(self.next_at, self._sent_at[-1] + self._timing.heartbeat_interval)
 
     def start_session(self, now: float) -> None:
         """Start a session after JoinGroup's or SyncGroup's response.
@@ -110,7 +125,7 @@ class Heartbeat:
 
     def due(self, now: float) -> bool:
         """Return whether a heartbeat should be sent."""
-        return self._sent_at is None and now >= self.next_at
+        return now >= self.due_at
 
     def sent(self, now: float) -> None:
         """Record that a heartbeat was sent.
@@ -118,15 +133,15 @@ class Heartbeat:
         The next is due after an interval, which is shorter after `speed_up`.
         """
         self.request_sent()
-        self._sent_at = now
+        self._sent_at.append(now)
         self._interval = min(2 * self._interval, self._timing.heartbeat_interval)
         self.next_at = now + self._interval
 
     def answered(self, now: float, *, alive: bool) -> None:
         """Record a response; if `alive`, it extends the session, counted from when the heartbeat was sent."""
-        sent, self._sent_at = self._sent_at, None
+        sent = self._sent_at.popleft() if self._sent_at else None
         if self._interval < self._timing.heartbeat_interval:
-            # A short interval counts from the response, so that a slow coordinator is not overloaded.
+            # A short interval counts from the response, too.
             self.next_at = now + self._interval
         if alive:
             started = now if sent is None else sent
@@ -134,7 +149,8 @@ class Heartbeat:
 
     def unanswered(self) -> None:
         """Record that the heartbeat has no response."""
-        self._sent_at = None
+        if self._sent_at:
+            self._sent_at.popleft()
 
     def schedule(self, at: float) -> None:
         """Make the next heartbeat due at `at` or earlier."""
@@ -194,7 +210,6 @@ class CoordinatorLookup:
         if was_known:
             self.next_at = now
         return was_known
-
 
     def count(self, now: float, *, needed: bool) -> None:
         """Record whether the coordinator is needed; while it is, the seconds without one are counted."""
