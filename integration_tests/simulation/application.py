@@ -86,6 +86,11 @@ class Application:
         return GROUP
 
     @property
+    def session_timeout(self) -> int:
+        """Its `session.timeout.ms`, in microseconds."""
+        return self._scenario.session_timeout
+
+    @property
     def topics(self) -> list[str]:
         """The present subscription."""
         return list(self._topics)
@@ -193,7 +198,7 @@ class Application:
     def _config(self) -> dict[str, Any]:
         scenario, plan = self._scenario, self.plan
         config: dict[str, Any] = {
-            "bootstrap.servers": "simulated:9092",
+            "bootstrap.servers": ",".join(f"boot-{number}" for number in range(scenario.bootstrap)),
             "group.id": self.group,
             "client.id": plan.name,
             "partition.assignment.strategy": ",".join(plan.strategy),

@@ -5,17 +5,30 @@ coordinator has a connection of its own; a request that times out closes its con
 requests on it; a connection that was lost is opened again by the next request.
 """
 
+import contextlib
 import math
 import os
+import random
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Mapping, MutableMapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Generator,
+    Iterable,
+    Mapping,
+    MutableMapping,
+)
 from typing import Any
 
 from confluent_kafka import OFFSET_END
 
 from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer._config.network_config import NetworkConfig
+from groupwright.consumer._network.any_broker import AnyBroker, RequestTimedOutError, record_failure
 from groupwright.consumer._network.request_stats import RequestStats
+from groupwright.consumer._protocol.known_brokers import Address, KnownBrokers, parse_addresses
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     DisconnectedError,
@@ -39,8 +52,19 @@ from groupwright.testing._simulation.scheduler import SECOND
 from simulation import runtime
 from simulation.runtime import MemberProcess, VirtualThread
 
+BOOTSTRAP = "boot-"
+"""Begins the names of brokers in `bootstrap.servers`; the broker's number follows."""
+_NODE = "node"
+"""Host of all addresses that the cluster names; the port tells them apart."""
+_CLOSED = DisconnectedError("the broker closed the connection")
+_AGREEMENT = SECOND
+"""Time after a change in which all brokers learn of it."""
 _LEAVE_TIMEOUT = 5.0
 """Seconds; as in the consumer's own network."""
+
+
+def _address(number: int) -> Address:
+    return Address(_NODE, number)
 
 
 class _Future:
@@ -106,11 +130,13 @@ class _Timer:
 
 
 class _Link:
-    """A connection to one broker, as a client keeps it: with timeouts, and opened when it is needed."""
+    """A connection to one address, as a client keeps it: with timeouts, and opened when it is needed."""
 
-    def __init__(self, network: "Network", broker: int) -> None:
+    def __init__(self, network: "Network", address: Address) -> None:
         self._network = network
-        self._broker = broker
+        self._address = address
+        self.has_answered = False
+        """True if the present connection has answered a request."""
         self._connection: Connection | None = None
         self._under_way: dict[_Future, None] = {}
         self._connecting: _Future | None = None
@@ -119,11 +145,12 @@ class _Link:
         await self.open()
         connection = self._connection
         if connection is None or not connection.open:
-            raise DisconnectedError("the broker closed the connection")
+            raise _CLOSED
         future = _Future()
         self._under_way[future] = None
         connection.send(request, lambda response: self._network.run(lambda: future.success(response)))
-        timer = self._network.call_in(timeout, lambda: self.close("the request timed out"))
+        late = RequestTimedOutError("the request timed out")
+        timer = self._network.call_in(timeout, lambda: self.close(late))
         try:
             return await future
         finally:
@@ -135,32 +162,45 @@ class _Link:
             return
         if self._connecting is None:
             self._connecting = opened = _Future()
-            self._network.cluster.connect(
+            self.has_answered = False
+            self._network.cluster.connect_to(
                 self._network.process,
-                self._broker,
+                self._network.resolve(self._address),
                 lambda connection: self._network.run(lambda: self._opened(opened, connection)),
                 lambda: self._network.run(lambda: self._not_opened(opened)),
-                lambda: self._network.run(lambda: self.close("the broker closed the connection")),
+                lambda: self._network.run(lambda: self.close(_CLOSED)),
             )
         await self._connecting
 
     def _opened(self, opened: _Future, connection: Connection) -> None:
         self._connection, self._connecting = connection, None
+        self._network.known.connected(self._address)
         if self._network.ended:
             connection.close()
         opened.success(None)
 
     def _not_opened(self, opened: _Future) -> None:
         self._connecting = None
-        opened.failure(DisconnectedError(f"broker {self._broker} cannot be reached"))
+        self._network.known.not_connected(self._address, runtime.present().monotonic())
+        opened.failure(DisconnectedError(f"{self._address} cannot be reached"))
 
-    def close(self, reason: str) -> None:
+    @property
+    def is_open(self) -> bool:
+        """True if a request is sent at once."""
+        return self._connection is not None and self._connection.open
+
+    def close_if_idle(self) -> None:
+        """Close the connection, unless a request waits for its response."""
+        if not self._under_way:
+            self.close(_CLOSED)
+
+    def close(self, error: DisconnectedError) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
         failed, self._under_way = self._under_way, {}
         for future in failed:
-            future.failure(DisconnectedError(reason))
+            future.failure(error)
 
 
 class Network:
@@ -168,8 +208,6 @@ class Network:
 
     cluster: Cluster
     """The cluster of the simulation; set for each simulation."""
-    lookup_failures = ""
-    """Brokers that could not be reached, for the log."""
 
     def __init__(self, config: NetworkConfig) -> None:
         """Prepare in the present thread's process."""
@@ -182,8 +220,12 @@ class Network:
         self._queue: deque[Callable[[], object]] = deque()
         self._unstarted: set[Coroutine[Any, Any, None]] = set()
         self._thread = VirtualThread(self.process, self._run)
-        self._links: dict[int, _Link] = {}
-        self._coordinator: tuple[int, _Link] | None = None
+        chance = random.Random(self._random.random())  # noqa: S311 - no secret
+        self.known = KnownBrokers(parse_addresses(config.bootstrap_servers), chance=chance)
+        self._links: dict[Address, _Link] = {}
+        self._coordinator: tuple[Address, _Link] | None = None
+        self._seen: set[Address] = set(self.known.bootstrap)
+        """Every address that a response has named, for the checks."""
 
     # --- The thread
 
@@ -213,7 +255,7 @@ class Network:
         """End the thread, and close all connections."""
         self.ended = True
         for link in [*self._links.values(), *([self._coordinator[1]] if self._coordinator else [])]:
-            link.close("the consumer is closed")
+            link.close(DisconnectedError("the consumer is closed"))
 
     @property
     def started(self) -> bool:
@@ -277,22 +319,70 @@ class Network:
 
     async def find_coordinator(self) -> tuple[int, str]:
         """Send FindCoordinator, and connect to the coordinator."""
-        return await self.process.requests.look_up(self._find_coordinator())
+        return await self.process.requests.look_up(self._find_coordinator(), self._is_to_be_found)
 
     async def _find_coordinator(self) -> tuple[int, str]:
         request = bmsg.FindCoordinatorRequest(self.group_id)
-        answered = self.request_stats.sent(request)
-        response = await self._anywhere(request)
-        answered(response)
+
+        async def ask(address: Address) -> tuple[Address, bmsg.FindCoordinatorResponse]:
+            answered = self.request_stats.sent(request)
+            response = await self._ask(address, request)
+            answered(response)
+            return address, response
+
+        asked, response = await self._first(ask)
+        now = runtime.present().monotonic()
         if response.error:
+            self.known.failed(asked, "FindCoordinator", now)
             return int(response.error), "the coordinator could not be looked up"
-        if self._coordinator is None or self._coordinator[0] != response.broker:
+        address = _address(response.address)
+        self._seen.add(address)
+        self.known.learn_one(response.broker, address)
+        if self._coordinator is None or self._coordinator[0] != address:
             if self._coordinator is not None:
-                self._coordinator[1].close("the coordinator has moved")
-            self._coordinator = (response.broker, _Link(self, response.broker))
-        await self._coordinator[1].open()
+                self._coordinator[1].close(DisconnectedError("the coordinator has moved"))
+            self._coordinator = (address, _Link(self, address))
+        self.spawn(self._refresh(asked))
+        try:
+            await self._coordinator[1].open()
+        except DisconnectedError as error:
+            record_failure(self.known, address, error)
+            self.known.failed(asked, f"it names {address} as the coordinator", now)
+            raise
+        self.known.answered(address)
+        self.known.found()
         self.request_stats.found_coordinator(response.broker)
         return 0, ""
+
+    async def _refresh(self, address: Address) -> None:
+        with contextlib.suppress(DisconnectedError):
+            await self._ask(address, bmsg.MetadataRequest(frozenset()))
+
+    @property
+    def lookup_failures(self) -> str:
+        """How the brokers have failed."""
+        return self.known.describe_failures()
+
+    def _is_to_be_found(self) -> bool:
+        """Return whether the brokers agree on the coordinator, and one that this member has seen answers."""
+        cluster = self.cluster
+        live = {broker.address: broker.number for broker in cluster.brokers if broker.up}
+        found = (live.get(self.resolve(address)) for address in self._seen)
+        is_settled = cluster.scheduler.now - cluster.changed_at > _AGREEMENT
+        coordinator = -1 if cluster.coordinator_broker is None else cluster.coordinator_broker
+        return (
+            is_settled
+            and cluster.reaches(self.process, coordinator)
+            and any(each is not None and cluster.reaches(self.process, each) for each in found)
+        )
+
+    def resolve(self, address: Address) -> int:
+        """Return the number of an address; a bootstrap server's name follows its broker to new addresses."""
+        if address.host == _NODE:
+            return address.port
+        return self.cluster.brokers[
+            int(address.host.removeprefix(BOOTSTRAP)) % len(self.cluster.brokers)
+        ].address
 
     async def fetch_topics(self, topics: Iterable[str] | None) -> MetadataResponse:
         """Send Metadata."""
@@ -319,21 +409,48 @@ class Network:
         for (leader, timestamp), keys in by_leader.items():
             request = bmsg.ListOffsetsRequest(tuple(keys), end=timestamp == OFFSET_END)
             try:
-                response = await self._link(leader).request(request, timeout)
+                address = self.known.address_of(leader)
+                if address is None:
+                    continue
+                response = await self._link(address).request(request, timeout)
             except DisconnectedError:
                 continue
             found.update({(key, timestamp): offset for key, offset in response.offsets.items()})
 
     async def _anywhere(self, request: AnyRequest) -> Any:
-        live = len(self.cluster.brokers)
-        broker = self._random.randrange(live)
-        timeout = min(self._config.request_timeout, self._config.session_timeout / 3)
-        return await self._link(broker).request(request, timeout)
+        return await self._first(lambda address: self._ask(address, request))
 
-    def _link(self, broker: int) -> _Link:
-        if broker not in self._links:
-            self._links[broker] = _Link(self, broker)
-        return self._links[broker]
+    async def _first(self, attempt: Callable[[Address], Awaitable[Any]]) -> Any:
+        connected = {address for address, link in self._links.items() if link.is_open}
+        return await AnyBroker(self, self.known, attempt, connected=connected).result()
+
+    async def _ask(self, address: Address, request: AnyRequest) -> Any:
+        """Send a request; over a new connection Metadata before it, as the consumer's own network does."""
+        link = self._link(address)
+        longest = min(self._config.request_timeout, self._config.session_timeout)
+        timeout = self.known.timeout(address, longest / 3, longest)
+        try:
+            await link.open()
+            if not link.has_answered and not isinstance(request, bmsg.MetadataRequest):
+                self._learn(await link.request(bmsg.MetadataRequest(frozenset()), timeout), address)
+            response = await link.request(request, timeout)
+            link.has_answered = True
+        finally:
+            if not self.known.is_named(address):
+                link.close_if_idle()
+        if isinstance(response, bmsg.MetadataResponse):
+            self._learn(response, address)
+        return response
+
+    def _learn(self, response: bmsg.MetadataResponse, source: Address) -> None:
+        brokers = {broker: _address(number) for broker, number in response.addresses.items()}
+        self._seen.update(brokers.values())
+        self.known.learn(brokers, None, source)
+
+    def _link(self, address: Address) -> _Link:
+        if address not in self._links:
+            self._links[address] = _Link(self, address)
+        return self._links[address]
 
     # --- The coordinator
 
@@ -437,7 +554,7 @@ class Network:
     def drop_connection(self) -> None:
         """Close the connection to the coordinator."""
         if self._coordinator is not None:
-            self._coordinator[1].close("closed by the membership")
+            self._coordinator[1].close(DisconnectedError("closed by the membership"))
 
     async def _to_coordinator(self, request: msg.Request, timeout: float | None = None) -> Any:
         if self._coordinator is None:

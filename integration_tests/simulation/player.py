@@ -317,12 +317,13 @@ class _Player:
             case Kind.MOVE:
                 self._cluster_fault("the coordinator moves")
                 cluster.move_coordinator()
-            case Kind.STOP_BROKER | Kind.CRASH_BROKER:
-                clean = fault.kind is Kind.STOP_BROKER
+            case Kind.STOP_BROKER | Kind.CRASH_BROKER | Kind.READDRESS_BROKER:
+                clean = fault.kind is not Kind.CRASH_BROKER
+                moves = fault.kind is Kind.READDRESS_BROKER
                 number = fault.detail % len(cluster.brokers)
                 self._cluster_fault(f"broker {number} {'shuts down' if clean else 'crashes'}")
                 cluster.stop_broker(number, clean=clean)
-                self._scheduler.call_in(fault.duration, lambda: cluster.start_broker(number))
+                self._scheduler.call_in(fault.duration, lambda: cluster.start_broker(number, moves=moves))
             case Kind.GROW:
                 name = sorted(cluster.topics)[fault.detail % len(cluster.topics)]
                 size = min(_MOST_PARTITIONS, len(cluster.topics[name].ends) + 1)

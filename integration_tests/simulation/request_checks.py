@@ -4,9 +4,11 @@
 |---|---|
 | A fenced member never joins again | at each JoinGroup after FENCED_INSTANCE_ID in its present generation |
 | The coordinator is looked up soon after a failure | 0.35 s after a look-up has failed |
+| The coordinator is found while a broker that the member has seen answers | at each look-up that fails |
 """
 
-from collections.abc import Awaitable
+import math
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from groupwright.testing._simulation import messages as msg
@@ -16,6 +18,8 @@ from groupwright.testing._simulation.scheduler import MS, SECOND
 if TYPE_CHECKING:
     from simulation.application import Application
 
+_FAILURES = 3
+_SETTLING = 2.0  # seconds
 _LONGEST_PAUSE = 350 * MS
 """Time after a failed look-up in which the next one has begun: 250 ms, and a jitter of 20 %."""
 
@@ -28,6 +32,9 @@ class RequestChecks:
         self._member = member
         self._is_fenced = False
         self._lookups = 0
+        self._failed = 0
+        self._failing_since = math.inf
+        """Time of the first look-up that failed since the coordinator was last found, or could not be."""
 
     # --- The fence
 
@@ -52,16 +59,40 @@ class RequestChecks:
 
     # --- The coordinator
 
-    async def look_up(self, request: Awaitable[tuple[int, str]]) -> tuple[int, str]:
-        """Send FindCoordinator; return the error code of the response, and its words."""
+    async def look_up(
+        self, request: Awaitable[tuple[int, str]], is_possible: Callable[[], bool]
+    ) -> tuple[int, str]:
+        """Send FindCoordinator; return the error code of the response, and its words.
+
+        Args:
+            request: The request.
+            is_possible: Whether a broker that the member has seen answers, and all brokers agree on the
+                coordinator.
+        """
         self._lookups += 1
+        began, stops = self._member.process.scheduler.now, self._member.process.stops
         code = -1
         try:
             code, words = await request
         finally:
             if code:
                 self._expect_lookup()
+            if not code or not is_possible() or stops != self._member.process.stops:
+                self._failed, self._failing_since = 0, math.inf
+            else:
+                self._count_failure(began)
         return code, words
+
+    def _count_failure(self, began: int) -> None:
+        self._failed += 1
+        self._failing_since = min(self._failing_since, began)
+        seconds = (self._member.process.scheduler.now - self._failing_since) / SECOND
+        # A request over a connection that is half open takes up to the session.
+        if self._failed >= _FAILURES and seconds > self._member.session_timeout / SECOND + _SETTLING:
+            self._member.broken(
+                "the coordinator is found while a broker that the member has seen answers",
+                f"{self._failed} look-ups in {seconds:.1f} s have failed",
+            )
 
     def _expect_lookup(self) -> None:
         """Expect the next look-up soon, if the member needs its coordinator until then."""

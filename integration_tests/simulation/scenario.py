@@ -50,6 +50,7 @@ class Kind(Enum):
     MOVE = "the coordinator moves"
     STOP_BROKER = "a broker shuts down"
     CRASH_BROKER = "a broker crashes"
+    READDRESS_BROKER = "a broker moves to another address"
     GROW = "a topic grows"
     CREATE = "a topic is created"
     DELETE = "a topic is deleted"
@@ -112,6 +113,7 @@ _OTHERS: dict[Kind, float] = {
     Kind.MOVE: 2,
     Kind.STOP_BROKER: 2,
     Kind.CRASH_BROKER: 2,
+    Kind.READDRESS_BROKER: 2,
     Kind.GROW: 2,
     Kind.CREATE: 1,
     Kind.DELETE: 1,
@@ -119,6 +121,8 @@ _OTHERS: dict[Kind, float] = {
 _LARGEST_GROUP = 8
 LONGEST_CALLBACK = 4 * SECOND
 _LONG_WORK = 12 * SECOND
+_LONG_OUTAGE = 8 * SECOND
+"""Time in which the others elect a coordinator, and members that look for it in vain are noticed."""
 _LONG_CLOSE = 15 * SECOND
 """Time after which a close has ended, also if the coordinator does not answer."""
 
@@ -228,6 +232,8 @@ class Scenario:
     auto_commit_interval: int = 1 * SECOND
     initial_delay: int = 0
     brokers: int = 3
+    bootstrap: int = 3
+    """Number of brokers that `bootstrap.servers` names; their names follow them to other addresses."""
     slow_share: float = 0.02
     """Share of messages over the network that take up to 60 ms, instead of 2 ms."""
     topics: tuple[tuple[str, int], ...] = (("orders", 4),)
@@ -294,6 +300,7 @@ def generate(seed: int, *, faults: int = 200, others: bool = True) -> Scenario:
         auto_commit_interval=chance.choice((200 * MS, SECOND, 5 * SECOND)),
         initial_delay=0 if gentle else chance.choice((0, 0, 500 * MS, 3 * SECOND)),
         brokers=chance.choice((1, 3, 3)),
+        bootstrap=chance.choice((1, 1, 3)),
         topics=tuple(topics),
         produce_interval=chance.choice((200 * MS, SECOND, 5 * SECOND)),
         largest_group=chance.choice((3, 5, 6, 7, _LARGEST_GROUP) if gentle else (2, 3, 3, 4, 6)),
@@ -384,7 +391,9 @@ def _fault(
             duration = chance.choice((short, short, long))
         case Kind.BUSY:
             duration = chance.choice((short, long, min(poll_interval, _LONG_WORK) + SECOND + short))
-        case Kind.RESTART | Kind.STOP_BROKER | Kind.CRASH_BROKER | Kind.UNSUBSCRIBE:
+        case Kind.STOP_BROKER | Kind.CRASH_BROKER | Kind.READDRESS_BROKER:
+            duration = chance.choice((short, short, long, 2 * long + _LONG_OUTAGE))
+        case Kind.RESTART | Kind.UNSUBSCRIBE:
             duration = short
         case Kind.CLOSE_ISOLATED:
             duration = _LONG_CLOSE

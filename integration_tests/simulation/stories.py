@@ -366,6 +366,24 @@ def _left_before_the_group_has_assigned() -> list[Scenario]:
     ]
 
 
+def _the_bootstrap_server_dies() -> list[Scenario]:
+    """`bootstrap.servers` names the coordinator alone, which dies; the others name it for some seconds."""
+    plan = MemberPlan("m1", processing=0)
+    crash = Fault(5 * SECOND, Kind.CRASH_BROKER, duration=40 * SECOND)
+    return [Scenario(seed, bootstrap=1, members=(plan,), faults=(crash,)) for seed in range(5)]
+
+
+def _all_brokers_move() -> list[Scenario]:
+    """Each broker gets another address; at last the one whose name `bootstrap.servers` has is away."""
+    plan = MemberPlan("m1", processing=0)
+    moves = tuple(
+        Fault((5 + 8 * number) * SECOND, Kind.READDRESS_BROKER, duration=3 * SECOND, detail=number)
+        for number in range(3)
+    )
+    away = Fault(40 * SECOND, Kind.STOP_BROKER, duration=40 * SECOND)
+    return [Scenario(seed, bootstrap=1, members=(plan,), faults=(*moves, away)) for seed in range(5)]
+
+
 STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "consume-gathers": _consume_gathers,
     "stopped-after-on-assign": _stopped_after_on_assign,
@@ -388,6 +406,8 @@ STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "interrupted-when-offsets-are-looked-up": _interrupted_when_offsets_are_looked_up,
     "busy-after-an-interrupted-assignment": _busy_after_an_interrupted_assignment,
     "left-before-the-group-has-assigned": _left_before_the_group_has_assigned,
+    "the-bootstrap-server-dies": _the_bootstrap_server_dies,
+    "all-brokers-move": _all_brokers_move,
     "forks": _forks,
 }
 """Scenarios by name; each list plays in seconds."""

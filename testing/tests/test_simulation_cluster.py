@@ -504,7 +504,8 @@ def test_the_log_survives_a_move_and_a_crash(cluster: Cluster) -> None:
 
     cluster.stop_broker(cluster.coordinator_broker or 0, clean=False, election=2 * SECOND)
     one = client(cluster, broker=next(each.number for each in cluster.brokers if each.up))
-    assert coordinator(cluster, one).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    crashed = cluster.brokers[coordinator(cluster, one).broker]
+    assert not crashed.up, "others take it for alive until its session ends"
     run(cluster, 3 * SECOND)
     assert coordinator(cluster, one).broker == cluster.coordinator_broker
     assert cluster.coordinator.committed(GROUP, ("orders", 0)) == 5
@@ -566,3 +567,23 @@ def test_the_same_seed_gives_the_same_times() -> None:
 
     assert times(1) == times(1)
     assert times(1) != times(2)
+
+
+def test_a_broker_that_moves_has_a_new_address_which_the_others_learn(cluster: Cluster) -> None:
+    cluster.stop_broker(1, clean=True)
+    run(cluster, SECOND)
+    cluster.start_broker(1, moves=True)
+    run(cluster, SECOND)
+    assert cluster.brokers[1].address == len(cluster.brokers)
+
+    one = client(cluster)
+    one.send("topics", bmsg.MetadataRequest())
+    run(cluster, SECOND)
+    (response,) = [response for _, response in one.answers]
+    assert isinstance(response, bmsg.MetadataResponse)
+    assert response.addresses == {0: 0, 1: len(cluster.brokers), 2: 2}
+
+    failed: list[bool] = []
+    cluster.connect_to(one.process, 1, lambda _: None, lambda: failed.append(True), lambda: None)
+    run(cluster, SECOND)
+    assert failed == [True], "nobody has the former address"

@@ -19,6 +19,7 @@ class FindCoordinatorResponse:
 
     error: ErrorCode = ErrorCode.NONE
     broker: int = -1
+    address: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,14 @@ class MetadataResponse:
         topics: Number of partitions by topic, as far as the answering broker knows.
         ids: Topic id by topic; a topic that is created again has another one.
         leaders: Leader of each partition, or -1.
+        addresses: Address of each of these brokers.
     """
 
     brokers: tuple[int, ...] = ()
     topics: Mapping[str, int] = field(default_factory=dict)
     ids: Mapping[str, int] = field(default_factory=dict)
     leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
+    addresses: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

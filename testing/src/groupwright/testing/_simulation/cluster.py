@@ -63,17 +63,19 @@ class Broker:
 
     Attributes:
         number: Its id.
+        address: Number of its address, which no other broker has had.
         up: Whether it runs.
         topics: Id and number of partitions by topic, as this broker knows them.
-        brokers: Live brokers, as this broker knows them.
+        brokers: Address of each live broker, as this broker knows them.
         coordinator: Broker of the coordinator as this broker knows it, or -1.
         version: Version of what it knows.
     """
 
     number: int
+    address: int
     up: bool = True
     topics: dict[str, tuple[int, int]] = field(default_factory=dict)
-    brokers: tuple[int, ...] = ()
+    brokers: dict[int, int] = field(default_factory=dict)
     coordinator: int = -1
     version: int = 0
 
@@ -158,7 +160,9 @@ class Cluster:
         """Start a cluster without topics; broker 0 is the coordinator."""
         self.scheduler = scheduler
         self.topics: dict[str, Topic] = {}
-        self.brokers = [Broker(number) for number in range(brokers)]
+        self.brokers = [Broker(number, number) for number in range(brokers)]
+        self.changed_at = scheduler.now
+        """Time of the last change of a broker or of the coordinator, in microseconds."""
         self.coordinator_broker: int | None = 0
         """Broker of the coordinator; None while there is none."""
         self.on_answer: Callable[[Process, msg.Request, msg.Response], object] = _ignore
@@ -174,6 +178,7 @@ class Cluster:
         self._isolated: dict[str, bool] = {}
         self._parked: dict[int, tuple[Connection, msg.Request]] = {}
         self._requests = self._topic_ids = self._version_published = self._elections = 0
+        self._addresses = brokers
         self._loading = False
         self._timer: Event | None = None
         self.coordinator = self._elect({})
@@ -230,13 +235,24 @@ class Cluster:
         lost: Callable[[], object],
     ) -> None:
         """Connect to a broker: `connected` or `failed` is called, and `lost` once after `connected`."""
+        self.connect_to(process, self.brokers[broker].address, connected, failed, lost)
+
+    def connect_to(
+        self,
+        process: Process,
+        address: int,
+        connected: Callable[[Connection], object],
+        failed: Callable[[], object],
+        lost: Callable[[], object],
+    ) -> None:
+        """Connect to the broker that has an address, as `connect`; `failed` is called if none has it."""
         arrival = self.scheduler.now + self._delay() + self._delay()
-        target = self.brokers[broker]
+        target = next((broker for broker in self.brokers if broker.address == address), None)
 
         def arrive() -> None:
             if self._isolated.get(process.name):
                 process.call_in(CONNECT_TIMEOUT, failed)
-            elif not target.up:
+            elif target is None or not target.up:
                 failed()
             else:
                 connection = Connection(self, process, target, lost)
@@ -288,8 +304,9 @@ class Cluster:
 
         Args:
             number: The broker.
-            clean: Whether it hands its coordinator over first; otherwise there is none until the `election`.
-            election: Microseconds until another broker is the coordinator.
+            clean: Whether it hands its coordinator over first; otherwise the others take it for alive until
+                the `election`.
+            election: Microseconds until the others know, and another broker is the coordinator.
         """
         broker = self.brokers[number]
         if not broker.up:
@@ -303,13 +320,21 @@ class Cluster:
             self.coordinator_broker = None
             self._parked.clear()
             self.scheduler.call_in(election, self._elect_if_none)
-        self._publish(self._network.metadata_lag)
+        self.changed_at = self.scheduler.now
+        if clean:
+            self._publish(self._network.metadata_lag)
+        else:
+            self.scheduler.call_in(election, lambda: self._publish(self._network.metadata_lag))
 
-    def start_broker(self, number: int) -> None:
-        """Start a broker that was stopped; at first it knows no topics and no brokers."""
+    def start_broker(self, number: int, *, moves: bool = False) -> None:
+        """Start a broker that was stopped; at first it knows no topics and no brokers.
+
+        If it `moves`, it has a new address.
+        """
         broker = self.brokers[number]
         if not broker.up:
-            self.brokers[number] = Broker(number)
+            self.brokers[number] = Broker(number, self._addresses if moves else broker.address)
+            self._addresses += moves
             self._publish(self._network.metadata_lag)
             self._elect_if_none()
 
@@ -351,7 +376,8 @@ class Cluster:
         """Have each live broker learn the present state of the cluster, after up to `lag` microseconds."""
         self._version_published += 1
         version = self._version_published
-        live = tuple(each.number for each in self.brokers if each.up)
+        self.changed_at = self.scheduler.now
+        live = {each.number: each.address for each in self.brokers if each.up}
         coordinator = -1 if self.coordinator_broker is None else self.coordinator_broker
         topics = {name: (topic.id, len(topic.ends)) for name, topic in self.topics.items()}
         for broker in self.brokers:
@@ -378,9 +404,9 @@ class Cluster:
         broker = connection.broker
         match request:
             case bmsg.FindCoordinatorRequest():
-                is_known = broker.coordinator >= 0
-                error = ErrorCode.NONE if is_known else ErrorCode.COORDINATOR_NOT_AVAILABLE
-                connection.answer(bmsg.FindCoordinatorResponse(error, broker.coordinator))
+                address = broker.brokers.get(broker.coordinator, -1)
+                error = ErrorCode.NONE if address >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
+                connection.answer(bmsg.FindCoordinatorResponse(error, broker.coordinator, address))
             case bmsg.MetadataRequest():
                 connection.answer(self._metadata(broker, request.topics))
             case bmsg.ListOffsetsRequest():
@@ -393,7 +419,7 @@ class Cluster:
             name: topic for name, topic in sorted(broker.topics.items()) if names is None or name in names
         }
         return bmsg.MetadataResponse(
-            broker.brokers,
+            tuple(broker.brokers),
             {name: partitions for name, (_, partitions) in known.items()},
             {name: number for name, (number, _) in known.items()},
             {
@@ -401,6 +427,7 @@ class Cluster:
                 for name, (_, partitions) in known.items()
                 for partition in range(partitions)
             },
+            broker.brokers,
         )
 
     def _list_offsets(self, broker: Broker, request: bmsg.ListOffsetsRequest) -> bmsg.ListOffsetsResponse:
