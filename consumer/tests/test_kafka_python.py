@@ -26,6 +26,7 @@ OVERRIDDEN = {
     "KafkaConnectionManager.update_backoff": "(self, node_id)",
     "KafkaConnection._send_request": "(self, request, future=None, timeout_at=None)",
     "KafkaConnection.connection_made": "(self, transport)",
+    "KafkaProtocol.receive_bytes": "(self, data)",
     "KafkaProtocol.send_bytes": "(self)",
     "KafkaTCPTransport._read_from_sock": "(self)",
     "KafkaSSLTransport._read_from_sock": "(self)",

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import logging
+import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +14,10 @@ import pytest
 
 from groupwright.consumer import AIOConsumer, Consumer
 from groupwright.consumer._config.config import read_config, read_connection
+from groupwright.consumer._config.log import Redacted, demote_kafka_python
 from groupwright.consumer._config.settings import ALIASES, SETTINGS
+from groupwright.consumer._network import transport
+from groupwright.consumer._network.kafka_python import SaslAuthenticateRequest
 from groupwright.consumer.configuration import find_problems
 from groupwright.testing._kafka.certificates import Certificates, write_certificates
 from harness.secrets import SECRETS, Recorder, leaks, texts_of
@@ -195,3 +200,25 @@ def test_the_problems_of_a_configuration_show_no_secret(certificates: Certificat
         kind = ("PEM", "password", "table")[number % 3]
         found = find_problems({**config, key: SECRETS[kind]})
         assert not leaks(map(repr, found)), (key, kind)
+
+
+def test_what_sasl_exchanges_is_not_logged(recorder: Recorder) -> None:
+    """From the salt and the signature of SCRAM's responses, a password could be guessed offline."""
+    secret = str(SECRETS["password"]).encode()
+    body = struct.pack(">ihhi", 1, 0, -1, len(secret)) + secret + struct.pack(">q", 0)
+    received: list[Any] = []
+
+    def exchange() -> None:
+        demote_kafka_python()
+        protocol = transport._RedactingProtocol(client_id="c")
+        protocol.send_request(SaslAuthenticateRequest(auth_bytes=Redacted(secret), version=1), 1)
+        protocol.send_bytes()
+        received.extend(protocol.receive_bytes(struct.pack(">i", len(body)) + body))
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    thread.join()
+
+    assert [response.auth_bytes for _, response in received] == [secret]
+    assert any("SaslAuthenticateResponse" in text for text in recorder.texts)
+    assert not leaks(recorder.texts)

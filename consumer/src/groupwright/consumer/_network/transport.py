@@ -31,6 +31,7 @@ from groupwright.consumer._config.kerberos import (
     TicketError,
     fetch_ticket,
 )
+from groupwright.consumer._config.log import Redacted
 from groupwright.consumer._config.tokens import Tokens, TokenUnavailableError
 from groupwright.consumer._network.connection_errors import (
     ConnectionClosedError,
@@ -332,19 +333,13 @@ def _is_address(host: str) -> bool:
     return True
 
 
-class _Redacted(bytes):
-    """Bytes whose `repr` does not show them."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} bytes, not shown>"
-
-
 class _RedactingProtocol(KafkaProtocol):  # type: ignore[misc] # as above
-    """A protocol that does not log the bytes that it sends, which kafka-python's does at DEBUG."""
+    """A protocol that does not log the bytes that it sends and receives, as kafka-python's does at DEBUG."""
 
     bytes_to_send: list[bytes]
+
+    def receive_bytes(self, data: bytes) -> Any:
+        return super().receive_bytes(Redacted(data))
 
     def send_bytes(self) -> bytes:
         data = b"".join(self.bytes_to_send)
@@ -372,7 +367,7 @@ class _Connection(KafkaConnection):  # type: ignore[misc] # as above
 
     def _send_request(self, request: Any, future: Any = None, timeout_at: float | None = None) -> Any:
         if isinstance(request, SaslAuthenticateRequest):
-            request.auth_bytes = _Redacted(request.auth_bytes)
+            request.auth_bytes = Redacted(request.auth_bytes)
         return super()._send_request(request, future=future, timeout_at=timeout_at)
 
 
