@@ -44,6 +44,7 @@ class Application:
         self.plan = plan
         self.name = plan.name
         self.process = MemberProcess(plan.name, scheduler)
+        self.process.on_stop = lambda duration: observer.stopped(self, duration)
         self.process.requests = RequestChecks(self)
         self.consumer: Any = None
         self.ended = False

@@ -44,6 +44,9 @@ class Observer(Protocol):
     def committed(self, member: "Application", offsets: dict[Key, int], error: str | None) -> None:
         """`on_commit` was called, or a synchronous commit has returned."""
 
+    def stopped(self, member: "Application", duration: int) -> None:
+        """The member's process is stopped for so many microseconds from now on."""
+
     def was_busy(self, member: "Application", since: int) -> None:
         """A member that commits automatically has not polled since then, for longer than its interval."""
 

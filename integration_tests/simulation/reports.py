@@ -1,5 +1,6 @@
 """Reports of members and of the coordinator, for the story and the guarantees."""
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -139,6 +140,13 @@ class Reports:
     def refusals(self, member: HandMember) -> int:
         """See `HandObserver`."""
         return self.by_hand[member.name].refusals
+
+    def stopped(self, member: Observed, duration: int) -> None:
+        """Record a fault when the process stops, and when it runs again, maybe without its session."""
+        self._story.record(member.name, f"does not run for {duration / SECOND:.3f} s")
+        record = functools.partial(self.of(member).record_fault, member.name)
+        record()
+        self._scheduler.call_in(duration, record)
 
     def was_busy(self, member: Observed, since: int) -> None:
         """See `Observer`."""

@@ -152,14 +152,17 @@ class MemberProcess(Process):
         """The checks of its member's requests."""
         self.on_wake: Callable[[], object] = _nothing
         """Called when the consumer's polling thread is woken."""
+        self.on_stop: Callable[[int], object] = lambda _: None
+        """Called with the duration when it is stopped, which may be long after that was ordered."""
 
     def stop_at_reading(self, duration: int, readings: int) -> None:
         """Stop the process for `duration` microseconds, after so many readings of the clock."""
         self.stop_for, self.stop_after = duration, readings
 
     def stop(self, duration: int) -> None:
-        """Stop it, and count that."""
+        """Stop it, and count and report that."""
         self.stops += 1
+        self.on_stop(duration)
         super().stop(duration)
 
     def take_signal(self, thread: "VirtualThread") -> None:
