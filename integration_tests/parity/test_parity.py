@@ -38,9 +38,8 @@ def comparisons(request: pytest.FixtureRequest) -> Iterator[Comparisons]:
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.function is test_both_do_the_same
     ]
-    # Scenarios mostly wait, most of all those that break their Kafka: with as many lanes, two cores are not
-    # always busy.
-    with shared_broker() as broker, Lanes(broker, 8, breaking=3) as lanes:
+    # Scenarios mostly wait, most of all those that break their Kafka. Other tests run beside these lanes.
+    with shared_broker() as broker, Lanes(broker, 4, breaking=2) as lanes:
         yield Comparisons(lanes, wanted)
 
 
