@@ -3,9 +3,9 @@
     python examples/autoscaling.py
 
 The controller looks at the group's lag twice a second, and wants one worker for each 400 messages. It adds
-all missing workers at once, but stops one at a time, and changes nothing while the group rebalances or within
-the cool-down, since each change is a rebalance of the whole group. In Kubernetes, KEDA is the controller: see
-examples/README.md.
+all missing workers at once, but stops one at a time. Each change is a rebalance of the whole group, so it
+changes nothing before all workers have joined, while the group rebalances, or within the cool-down. In
+Kubernetes, KEDA is the controller: see examples/README.md.
 """
 
 import argparse
@@ -70,10 +70,10 @@ def lag_of(reader: Consumer, topic: str) -> int:
     return sum(end - max(0, partition.offset) for end, partition in zip(ends, partitions, strict=True))
 
 
-def is_stable(admin: AdminClient, group: str) -> bool:
-    """Return whether the group has members and no rebalance is under way."""
+def is_settled(admin: AdminClient, group: str, workers: int) -> bool:
+    """Return whether all workers have joined the group, and no rebalance is under way."""
     description = admin.describe_consumer_groups([group])[group].result(10)
-    return bool(description.state == ConsumerGroupState.STABLE)
+    return bool(description.state == ConsumerGroupState.STABLE and len(description.members) == workers)
 
 
 def control(servers: str, topic: str, cool_down: float, folder: Path) -> None:
@@ -100,10 +100,10 @@ def control(servers: str, topic: str, cool_down: float, folder: Path) -> None:
         try:
             scale(1)
             changed = -math.inf
-            while (lag := lag_of(reader, topic)) or len(workers) > 1 or not is_stable(admin, topic):
+            while (lag := lag_of(reader, topic)) or len(workers) > 1 or not is_settled(admin, topic, 1):
                 number = wanted(lag, len(workers))
                 cooled = time.monotonic() - changed >= cool_down
-                if number != len(workers) and cooled and is_stable(admin, topic):
+                if number != len(workers) and cooled and is_settled(admin, topic, len(workers)):
                     print(f"lag {lag}: {len(workers)} -> {number} workers", flush=True)
                     scale(number)
                     changed = time.monotonic()

@@ -48,15 +48,9 @@ def cluster(request: pytest.FixtureRequest) -> KafkaContainers:
     """
     folder = next(node for node in request.node.iter_parents() if node.path == _HERE)
     if _CLUSTER not in folder.stash:
-        # No node is missed because it has been without a processor for seconds.
-        patient: dict[str, Setting] = {
-            "broker.session.timeout.ms": 60_000,
-            "controller.quorum.fetch.timeout.ms": 30_000,
-            "controller.quorum.request.timeout.ms": 30_000,
-        }
         running = ExitStack()
         folder.stash[_CLUSTER] = running.enter_context(
-            clusters.started(KafkaContainers(disk="1g", config=patient))
+            clusters.started(KafkaContainers(disk="1g", config=clusters.PATIENT))
         )
         running.callback(folder.stash.__delitem__, _CLUSTER)
         folder.addfinalizer(running.close)

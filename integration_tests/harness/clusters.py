@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from groupwright.testing import ContainersUnavailableError, KafkaContainers
 from groupwright.testing._kafka import engine
+from groupwright.testing._kafka.settings import Setting
 from harness.tools import REQUIRE_VARIABLE, lacking
+
+PATIENT: dict[str, Setting] = {
+    "broker.session.timeout.ms": 60_000,
+    "controller.quorum.fetch.timeout.ms": 30_000,
+    "controller.quorum.request.timeout.ms": 30_000,
+}
+"""Settings with which no node is missed because it has been without a processor for seconds."""
 
 
 def are_to_be_had() -> bool:
