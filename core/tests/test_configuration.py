@@ -9,6 +9,7 @@ from groupwright.core.configuration import (
     parse_integer,
     public_settings,
     strategy_names,
+    without_secrets,
 )
 
 
@@ -78,3 +79,13 @@ def test_settings_that_are_shown_hold_no_secret_and_name_assignors() -> None:
 
     assert public_settings(config) == {"group.id": "g", "partition.assignment.strategy": "mine"}
     assert strategy_names("range, roundrobin") == ["range", "roundrobin"]
+
+
+@pytest.mark.parametrize("key", [1, None, b"client.id", b"ssl.key.password"])
+def test_keys_that_are_no_strings_are_left_to_librdkafkas_rejection(key: object) -> None:
+    message = f"No such configuration property: {key!r}: hunter22"
+
+    hidden = without_secrets(message, {key: "hunter22"})
+
+    assert hidden.startswith(f"No such configuration property: {key!r}: ")
+    assert ("hunter22" in hidden) is (key != b"ssl.key.password")

@@ -130,14 +130,15 @@ def strategy_names(strategy: object) -> list[str]:
     return [each.strip() if isinstance(each, str) else str(getattr(each, "name", each)) for each in given]
 
 
-def is_public(key: str, value: object) -> bool:
+def is_public(key: object, value: object) -> bool:
     """Return whether messages, logs and metrics may show a setting's value.
 
-    Of ``ssl.*``, ``sasl.*`` and their like, only the path of a file that exists is public.
+    Of ``ssl.*``, ``sasl.*`` and their like, only the path of a file that exists is public. Keys may be of a
+    wrong type, about which librdkafka's rejection is a message.
     """
     if value is None or isinstance(value, bool):
         return True
-    if _CONFIDENTIAL.search(key):
+    if _CONFIDENTIAL.search(key.decode(errors="replace") if isinstance(key, bytes) else str(key)):
         return isinstance(value, (str, os.PathLike)) and os.path.exists(value)  # noqa: PTH110 - Path.exists may raise
     return isinstance(value, (int, float)) or (isinstance(value, str) and not _SECRET.search(value))
 
@@ -147,7 +148,7 @@ def shown(key: str, value: object) -> str:
     return repr(value) if is_public(key, value) else "the given value"
 
 
-def without_secrets(text: str, config: Mapping[str, Any]) -> str:
+def without_secrets(text: str, config: Mapping[Any, Any]) -> str:
     """Return another library's message with ``...`` for the configuration's values that are not public."""
     for key, value in config.items():
         if callable(value) or is_public(key, value):
