@@ -34,6 +34,8 @@ class Row:
     """Regular expressions (original, ours) over the lines, joined by ``\\n``; empty if there are no lines."""
     in_fuzzing: bool = False
     """True if random programs may show it too."""
+    by_chance: bool = False
+    """True if the original does it in some runs only, so that a run of its scenarios may not show it."""
 
     def explains(self, scenario: str, original: Sequence[str], ours: Sequence[str]) -> bool:
         """Return whether this row is about these lines."""
@@ -282,6 +284,7 @@ ROWS: tuple[Row, ...] = (
         reason="it is one fact",
         scenarios=("a_deleted_topic_is_an_error_and_its_partitions_are_revoked",),
         pairs=(("error UNKNOWN_TOPIC_OR_PART of t2", ""),),
+        by_chance=True,
     ),
     Row(
         name="deleted-at-second-look",

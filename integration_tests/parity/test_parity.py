@@ -12,6 +12,9 @@ from parity.table import ROWS, Row
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
+_ATTEMPTS = 3
+"""Comparisons of a row's scenarios before the row is said to be stale: runs of the original differ."""
+
 
 class Comparisons:
     """Comparisons of scenarios, which are made side by side, ahead of the tests."""
@@ -20,14 +23,14 @@ class Comparisons:
         self._lanes = lanes
         self._requests = {name: request_of(found) for name, found in all_scenarios().items()}
         self._begun = {name: lanes.submit(self._requests[name]) for name in names}
-        self._confirmed: dict[str, Comparison] = {}
+        self._confirmed: dict[tuple[str, int], Comparison] = {}
 
-    def of(self, name: str) -> Comparison:
+    def of(self, name: str, attempt: int = 0) -> Comparison:
         """Return a comparison; a difference counts if it shows again with nothing running beside it."""
-        if name not in self._confirmed:
-            begun = self._begun.get(name) or self._lanes.submit(self._requests[name])
-            self._confirmed[name] = self._lanes.confirm(self._requests[name], begun.result())
-        return self._confirmed[name]
+        if (name, attempt) not in self._confirmed:
+            begun = self._begun.pop(name, None) or self._lanes.submit(self._requests[name])
+            self._confirmed[name, attempt] = self._lanes.confirm(self._requests[name], begun.result())
+        return self._confirmed[name, attempt]
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +41,9 @@ def comparisons(request: pytest.FixtureRequest) -> Iterator[Comparisons]:
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.function is test_both_do_the_same
     ]
-    # Scenarios mostly wait, most of all those that break their Kafka. Other tests run beside these lanes.
-    with shared_broker() as broker, Lanes(broker, 4, breaking=2) as lanes:
+    # Scenarios mostly wait, most of all those that break their Kafka: with as many lanes, two cores are not
+    # always busy.
+    with shared_broker() as broker, Lanes(broker, 8, breaking=3) as lanes:
         yield Comparisons(lanes, wanted)
 
 
@@ -56,10 +60,11 @@ def test_each_scenario_tells_its_story() -> None:
     assert [name for name, found in all_scenarios().items() if not found.story] == []
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.by_chance], ids=lambda row: row.name)
 def test_a_row_is_shown_by_one_of_its_scenarios(row: Row, comparisons: Comparisons) -> None:
-    shown = {used for name in all_scenarios() if row.covers(name) for used in comparisons.of(name).rows}
-    assert row.name in shown
+    names = [name for name in all_scenarios() if row.covers(name)]
+    found = (comparisons.of(name, attempt) for attempt in range(_ATTEMPTS) for name in names)
+    assert any(row.name in comparison.rows for comparison in found)
 
 
 def test_rows_name_scenarios_that_exist_and_each_once() -> None:
