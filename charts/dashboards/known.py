@@ -67,6 +67,7 @@ UNSHOWN = {
     "groupwright_cluster_partition_lag_seconds": "as partition_lag",
     "groupwright_cluster_partition_committed_offset": "as partition_lag",
     "groupwright_leader_undecodable_members_total": "the leader's log names each member and the reason",
+    "groupwright_coordinator_missing_seconds_total": "the log names each broker; a runbook has the query",
 }
 """Metrics that are neither shown nor alerted on, and why."""
 
