@@ -141,7 +141,7 @@ def test_the_coordinator_dies_for_good(
 
 
 def test_the_bootstrap_address_disappears_and_later_the_coordinator_restarts(pair: Pair) -> None:
-    """A load balancer's name that is given up is noticed by nobody; later, a broker restarts."""
+    """The bootstrap address disappears while members run; later, a broker restarts."""
     cluster, coordinator = pair.cluster, 2
     assert cluster._proxy is not None
     balancer = cluster._proxy.open(cluster._client_ports[3])

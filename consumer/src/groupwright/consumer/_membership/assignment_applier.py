@@ -180,7 +180,7 @@ class AssignmentApplier:
         return self.is_prepared(event)
 
     def is_prepared(self, event: Assign) -> bool:
-        """Return whether `prepare` has found the offsets, or given up."""
+        """Return whether the look-up that `prepare` began has ended, with or without offsets."""
         return event.ticket == self._prepared and not self._lookup.pending
 
     def _logical_offsets(

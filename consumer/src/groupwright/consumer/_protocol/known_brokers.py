@@ -65,7 +65,7 @@ class ConnectionBackoff:
 
 @dataclass(slots=True)
 class _Record:
-    """What is known of one address.
+    """The history of one address.
 
     Attributes:
         attempts: Attempts that are under way.
@@ -121,7 +121,7 @@ class KnownBrokers:
     # --- Addresses
 
     def set_bootstrap(self, addresses: Iterable[Address]) -> None:
-        """Replace the bootstrap servers, whose canonical names were resolved anew."""
+        """Replace the bootstrap servers by the canonical names of a new resolution."""
         self._bootstrap = list(dict.fromkeys(addresses))
         self._chance.shuffle(self._bootstrap)
 
