@@ -463,6 +463,31 @@ def test_what_a_commits_answer_does(stable: "Player", error: int, after: After) 
     expect(stable, after)
 
 
+@pytest.mark.parametrize(
+    ("error", "after"),
+    [
+        pytest.param(82, "fenced", id="its group.instance.id was taken"),
+        pytest.param(25, "lost", id="it was removed"),
+        pytest.param(0, "nothing", id="it is a member"),
+    ],
+)
+def test_a_heartbeat_says_why_a_static_members_commit_found_no_member(
+    new_player: Callable[..., "Player"], error: int, after: After
+) -> None:
+    """Beside members of KIP-848, a fenced member's commit is answered UNKNOWN_MEMBER_ID; its beat is not.
+
+    Joining again at once took the group.instance.id back, and the newcomer died.
+    """
+    player = new_player(static=True)
+    player.join({"t": (0, 1)})
+
+    player.feed(player.member.commit_answered, player.member.identity, 25)
+    expect(player, "nothing")
+    player.answer_heartbeat(error)
+
+    expect(player, after)
+
+
 @pytest.mark.parametrize("error", [0, 3, 14, 22, 25, 27, 30, 69, 82])
 def test_a_commit_of_a_former_identity_does_not_touch_this_one(stable: "Player", error: int) -> None:
     """The Java client resets the new generation too, unless it is just joining."""

@@ -108,7 +108,10 @@ class Rebalance:
     generation: int
     """The generation that it led to, or the member epoch (KIP-848); -1 if it led to none."""
     protocol: str | None
-    """The assignor that the group voted for; None where the rebalance failed before the vote."""
+    """The assignor that the group voted for; None where the rebalance failed before the vote.
+
+    See `assigned_by_broker`.
+    """
     outcome: Outcome
     reason: str
     """The reason, in words for logs. Code should read `trigger`."""
@@ -132,6 +135,12 @@ class Rebalance:
     """By member id, the reason why this member, as the leader, could not decode a subscription or user data.
 
     A member without a subscription was assigned nothing; one without user data took part without it.
+    """
+    assigned_by_broker: bool = False
+    """Whether the broker assigned the partitions (KIP-848), and called no member's assignor.
+
+    Of a member with `Kind.EAGER` or `Kind.COOPERATIVE`: the group has members with
+    ``group.protocol=consumer``. `protocol` is then the name that this member offered, and not what assigned.
     """
 
 

@@ -260,4 +260,5 @@ class RebalanceTracker:
             kind=self._kind,
             partitions_before=by_topic(current.before),
             trigger=current.trigger,
+            assigned_by_broker=self._kind is Kind.CONSUMER,
         )

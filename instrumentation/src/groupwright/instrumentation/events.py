@@ -65,6 +65,8 @@ class RebalanceEvent(Event):
     """The fields of `Leadership`, if this member led the group."""
     undecodable: Mapping[str, str]
     """`Rebalance.undecodable`: reasons by member id."""
+    assigned_by_broker: bool
+    """`Rebalance.assigned_by_broker`."""
     error: str | None
 
 
@@ -119,6 +121,7 @@ def make_event(group: str, client_id: str, rebalance: Rebalance) -> RebalanceEve
         partitions_after=_plain(rebalance.partitions),
         leader=None if leadership is None else asdict(leadership),
         undecodable={str(id_): str(reason) for id_, reason in rebalance.undecodable.items()},
+        assigned_by_broker=rebalance.assigned_by_broker,
         error=rebalance.error or None,
     )
 

@@ -111,6 +111,8 @@ class Driver:
         self._missing_since: float | None = None
         """Monotonic time of the first failed look-up since the coordinator was last found."""
         self._warned_of_missing = False
+        self._broker_assigns = False
+        """Whether the group had no leader when this member last joined it."""
         self._exchanges: dict[type, tuple[str, Callable[[Any], Coroutine[Any, Any, Any]]]] = {
             act.FetchMetadata: ("Metadata", lambda action: network.fetch_topics(action.topics)),
             act.SendJoinGroup: ("JoinGroup", self._send_join),
@@ -367,7 +369,21 @@ class Driver:
             raise _AbandonedError  # JoinGroup would add a member again that is about to leave
         response = await self._network.join(action.request)
         self._log.debug("JoinGroup answered: error %d, generation %d", response.error, response.generation)
+        if response.error == ErrorCode.NONE:
+            self._tell_who_assigns(response)
         return response
+
+    def _tell_who_assigns(self, response: JoinGroupResponse) -> None:
+        """Log once that the broker assigns now instead of a leader, and once that a leader does again."""
+        if response.assigned_by_broker and not self._broker_assigns:
+            self._log.warning(
+                "the broker assigns the partitions of this group now, since it has members with "
+                "group.protocol=consumer (KIP-848): the assignor %r is not called until they have left",
+                response.protocol,
+            )
+        elif self._broker_assigns and not response.assigned_by_broker:
+            self._log.info("the group has a leader again, which assigns by %r", response.protocol)
+        self._broker_assigns = response.assigned_by_broker
 
     async def _perform_assignment(self, action: act.PerformAssignment) -> None:
         member = self._membership

@@ -77,6 +77,7 @@ class RebalanceReporter:
             leadership=timeline.leadership,
             trigger=timeline.trigger,
             undecodable=dict(timeline.undecodable),
+            assigned_by_broker=timeline.assigned_by_broker,
         )
         self._log.info(
             "rebalance %s in %.3f s: generation %d, %d partitions (%s)",

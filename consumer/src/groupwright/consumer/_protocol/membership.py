@@ -772,6 +772,7 @@ class Membership:
         timeline = self._timeline_at(now)
         timeline.end(Phase.JOIN, now)
         timeline.begin(Phase.SYNC, now)
+        timeline.assigned_by_broker = response.assigned_by_broker
         if response.leader == response.member_id:
             self._start_step(Cause.ELECTED_LEADER)
             self._out.append(
@@ -978,7 +979,11 @@ class Membership:
         if self.facts.step in PARKED:
             return  # sent before the parked request, whose response is newer
         action = classify(api, error)
-        if action is ErrorAction.RETRY:
+        if action is ErrorAction.NEW_MEMBER and api is Api.OFFSET_COMMIT and self.facts.static:
+            # The coordinator of a group with KIP-848 members fences no commits: it does not know a member
+            # whose group.instance.id was taken. Joining again would take it back; Heartbeat's response tells.
+            self._heartbeat.schedule(now)
+        elif action is ErrorAction.RETRY:
             self._heartbeat.schedule(now + self._timing.retry_backoff)
         elif action is not ErrorAction.NONE:
             self._handle_error(api, error, now)

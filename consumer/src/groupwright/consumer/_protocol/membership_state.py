@@ -63,6 +63,7 @@ class Timeline:
         leadership: The leader's measurements of its assignment; None in other members.
         undecodable: By member id, the reason why the leader could not decode a subscription or user data, in
             any round.
+        assigned_by_broker: Whether the broker assigns in the last round, since the group has KIP-848 members.
         trigger: Whether this member or its group began the rebalance.
     """
 
@@ -73,6 +74,7 @@ class Timeline:
     before: Partitions = field(default_factory=dict)
     leadership: Leadership | None = None
     undecodable: dict[str, str] = field(default_factory=dict)
+    assigned_by_broker: bool = False
     trigger: Trigger = field(init=False)
     _current: tuple[Phase, float] | None = None
 

@@ -103,6 +103,11 @@ class JoinGroupResponse:
     members: "tuple[JoinedMember, ...]" = ()
     skip_assignment: bool = False
 
+    @property
+    def assigned_by_broker(self) -> bool:
+        """True if the group has no leader, since it has members of KIP-848, too."""
+        return not self.leader
+
 
 @dataclass(frozen=True, slots=True)
 class SyncGroupResponse:

@@ -102,9 +102,12 @@ def _protocol(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
             f"group.protocol is {mine}, and the group uses the protocol {theirs}",
             "If the broker's group.consumer.migration.policy allows it, the group holds members of both, and "
             "is converted when possible; otherwise the broker rejects the member. While the group holds "
-            "both, the broker's assignor applies, not those of the members",
+            "both, the broker assigns, and no assignor of partition.assignment.strategy is called, a custom "
+            "one neither. User data in subscriptions does not hinder it; user data in assignments, which "
+            "some custom assignors of other clients write, does",
             "Set the same group.protocol in all members, by a rolling restart if the policy is bidirectional "
-            "(the default) or names the direction, and else by stopping all of them",
+            "(the default) or names the direction, and if the group has no more members than the broker's "
+            "group.consumer.max.size; else by stopping all of them",
         )
 
 
