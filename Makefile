@@ -205,12 +205,12 @@ $(VENV)/.pipeline: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: requirements-dev.txt pyproject.toml | $(BIN)/python
 	sed -n '/^uv==/,/[^\]$$/p' requirements-dev.txt >$(VENV)/uv.txt
 	$(PIP) --require-hashes --requirement $(VENV)/uv.txt
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirement requirements-dev.txt || \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements-dev.txt || \
 	  $(PIP) --require-hashes --requirement requirements-dev.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.demo $(VENV)/.pipeline
 
-# Once, since else each of the workers compiles all tests.
+# Once, since else each of the workers compiles all modules.
 $(VENV)/.compiled: $(VENV)/.dev
 	-@$(BIN)/python -m pytest --collect-only -qq >/dev/null
 	@touch $@

@@ -238,6 +238,7 @@ def test_each_target_is_written(
     assert bool(moment) == target.startswith(("timestamp:", "duration:"))
 
 
+@pytest.mark.slow
 def test_what_was_written_is_read_back_by_kafkas_tool_and_undone_by_the_export(
     kafka: LocalKafka,
     topic: str,
@@ -279,6 +280,7 @@ def test_what_was_written_is_read_back_by_kafkas_tool_and_undone_by_the_export(
     assert committed(kafka, group) == {0: 50, 1: 17, 2: 50}
 
 
+@pytest.mark.slow
 def test_kafkas_tool_plans_the_same(
     kafka: LocalKafka, topic: str, group: str, offsets: Run, kafka_tool: Callable[..., str]
 ) -> None:

@@ -299,7 +299,7 @@ def test_a_poll_that_is_cancelled_loses_no_message(scene: "Scene") -> None:
         seen: list[int | None] = []
         delays = itertools.cycle(range(5))
         while len(seen) < 300:
-            take = consumer.consume(2, PATIENCE) if len(seen) % 2 else consumer.poll(PATIENCE)
+            take = consumer.consume(2, 0.2) if len(seen) % 2 else consumer.poll(PATIENCE)
             waiting = asyncio.ensure_future(take)
             for _ in range(next(delays)):
                 await asyncio.sleep(0.0001)

@@ -60,6 +60,7 @@ def run(scene: "Scene", hold_up: str, seconds: float) -> tuple[str, float, str]:
     return calls, float(lasted), ended.stderr
 
 
+@pytest.mark.slow
 def test_a_thread_that_is_busy_beyond_the_session_loses_nothing(scene: "Scene") -> None:
     """Heartbeats have a thread of their own; the interpreter gives it its turn."""
     calls, _, log = run(scene, "ends = time.monotonic() + 9\nwhile time.monotonic() < ends: pass", 3)

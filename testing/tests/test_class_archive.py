@@ -16,6 +16,7 @@ def _empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_brokers_use_the_file_once_it_is_made(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main() == 0
 
@@ -29,6 +30,7 @@ def test_brokers_use_the_file_once_it_is_made(capsys: pytest.CaptureFixture[str]
     assert made.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_broker_starts_if_the_file_is_broken() -> None:
     made = LocalKafka().class_archive
     made.parent.mkdir(parents=True)

@@ -122,7 +122,7 @@ def test_members_in_threads_come_and_go_and_violate_no_guarantee(
     assert group.ledger.owners_at(begun[0].begin)[begun[0].partition] == ["late"]
 
 
-@pytest.mark.parametrize("make", [Consumer, confluent_kafka.Consumer])
+@pytest.mark.parametrize("make", [Consumer, pytest.param(confluent_kafka.Consumer, marks=pytest.mark.slow)])
 def test_processes_are_killed_and_suspended_and_only_what_was_not_committed_comes_twice(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, make: Callable[..., Any]
 ) -> None:
@@ -255,6 +255,7 @@ def test_a_group_whose_broker_does_not_respond_is_not_settled(
         group.wait_until_settled()
 
 
+@pytest.mark.slow
 def test_a_group_settles_after_its_broker_was_restarted() -> None:
     """librdkafka's `describe_consumer_groups` aborted the process, or never ended."""
     with LocalKafka() as kafka:

@@ -166,6 +166,7 @@ def test_an_error_of_a_test_ends_its_broker_and_no_other(
         other.log_tail()
 
 
+@pytest.mark.slow
 def test_data_survive_a_restart_a_crash_and_in_a_given_directory_the_broker(
     tmp_path: Path, temporary: Path
 ) -> None:
@@ -345,6 +346,7 @@ def test_a_requested_port_that_is_taken_is_said_before_anything_starts() -> None
 
 
 @pytest.mark.usefixtures("nothing_left")
+@pytest.mark.slow
 def test_a_free_port_that_another_program_takes_in_between_is_changed_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

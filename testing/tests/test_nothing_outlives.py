@@ -49,11 +49,10 @@ def program(temporary: Path, tmp_path: Path) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("ending", "exit_code"),
     [
-        (None, 0),
-        (signal.SIGINT, -signal.SIGINT),
-        (signal.SIGKILL, -signal.SIGKILL),
+        pytest.param(None, 0, id="its end", marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, -signal.SIGINT, id="Ctrl-C", marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, id="SIGKILL"),
     ],
-    ids=["its end", "Ctrl-C", "SIGKILL"],
 )
 def test_a_broker_ends_with_its_program(
     program: subprocess.Popen[str],

@@ -55,6 +55,7 @@ def test_a_port_of_one_kafka_is_chosen_by_no_other_before_or_after_its_broker_li
 
 @linux_alone
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_a_stopped_broker_keeps_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalKafka() as kafka:
         kafka.stop()

@@ -286,6 +286,7 @@ def test_a_broker_that_was_not_started_has_no_links() -> None:
 
 
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_a_client_that_comes_through_a_brokers_proxy_stays_behind_it() -> None:
     with LocalKafka(proxied=True) as kafka:
         kafka.create_topic("orders")

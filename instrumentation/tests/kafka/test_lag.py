@@ -265,6 +265,7 @@ def transactions(run: "ScenarioRun", topic: str) -> Producer:
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.slow
 def test_lag_is_the_logs_end_minus_the_position(
     situation: str, client: "Client", outcome_of: Callable[..., Any]
 ) -> None:

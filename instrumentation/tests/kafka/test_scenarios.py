@@ -402,6 +402,7 @@ def stall(run: "ScenarioRun") -> Outcome:
     return outcome(member, topic, (used, elapsed))
 
 
+@pytest.mark.slow
 def test_a_stall_beyond_max_poll_loses_the_partitions(client: "Client", outcome_of: OutcomeOf) -> None:
     outcome = outcome_of(stall, client)
 
@@ -429,6 +430,7 @@ def crash(run: "ScenarioRun") -> Outcome:
     return outcome(survivor, topic, seconds)
 
 
+@pytest.mark.slow
 def test_a_member_that_was_killed_is_missed_after_its_session(
     client: "Client", outcome_of: OutcomeOf
 ) -> None:
@@ -534,6 +536,7 @@ def restart(run: "ScenarioRun") -> Outcome:
     return outcome(member, topic, (counts, member.value("coordinator_changes_total")))
 
 
+@pytest.mark.slow
 def test_a_restart_of_the_coordinator_is_no_rebalance(client: "Client", outcome_of: OutcomeOf) -> None:
     """It finds the group in its log again, and the member is known to it."""
     outcome = outcome_of(restart, client)

@@ -84,6 +84,7 @@ def test_it_needs_nothing_but_itself(report: Any) -> None:
     assert "http" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.slow
 def test_the_same_tables_make_the_same_page(frames: Any, month: Any, report: Any, tmp_path: Path) -> None:
     again = write_report(frames(month), tmp_path / "again.html", made_at=MADE_AT, source="/data/tables")
     assert again.read_text() == report.read_text()
@@ -363,7 +364,13 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
     assert "9.0 s until every member had its partitions in 2 rounds" in text["group-0"]
 
 
-@pytest.mark.parametrize("generation", [2, 1], ids=["the same group", "deleted and created again"])
+@pytest.mark.parametrize(
+    "generation",
+    [
+        pytest.param(2, id="the same group"),
+        pytest.param(1, id="deleted and created again", marks=pytest.mark.slow),
+    ],
+)
 def test_a_chain_ends_with_the_lag_until_the_next_rebalance(
     frames: Any, month: Any, tmp_path: Path, generation: int
 ) -> None:
@@ -395,6 +402,7 @@ def test_a_chain_ends_with_the_lag_until_the_next_rebalance(
     assert "the lag rose from 60 to 200 messages, and was not back after 120 s" in text
 
 
+@pytest.mark.slow
 def test_ranges_are_shown_and_compared(frames: Any, month: Any, tmp_path: Path) -> None:
     times = sorted(row["completed"] for row in month["rebalances"])
     deploy, hours = times[20], 24.0

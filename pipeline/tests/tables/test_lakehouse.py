@@ -45,6 +45,7 @@ def test_a_job_without_its_lease_does_not_maintain_tables(
 
 
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_delta_and_iceberg_add_once_and_replace_dates_whole(
     tmp_path: Path, small_spark: Mapping[str, str]
 ) -> None:
