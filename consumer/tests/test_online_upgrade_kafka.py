@@ -112,8 +112,9 @@ def test_a_static_member_whose_id_is_taken_does_not_take_it_back(
             with contextlib.suppress(CommitError):
                 first.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
         message = first.poll(0.05)
-        if message is not None and message.error() is not None:
-            errors.append(message.error().name())
+        error = None if message is None else message.error()
+        if error is not None:
+            errors.append(error.name())
         return bool(errors)
 
     scene.poll_until(is_fenced, usurper, newer, what="the fencing")

@@ -70,6 +70,7 @@ def test_an_event_says_what_happened(event: RebalanceEvent) -> None:
         "partitions_after": {"orders": [0, 1, 2]},
         "leader": None,
         "undecodable": {},
+        "assigned_by_broker": False,
         "error": None,
     }
 
