@@ -123,21 +123,7 @@ def test_a_slow_network_makes_a_rebalance_slow_and_nothing_worse(
     loaded.finish()
 
 
-def test_brokers_are_rolled_one_by_one_and_nothing_is_lost(
-    kafka: KafkaContainers, loaded: FaultyGroup
-) -> None:
-    before = member_ids(loaded)
-
-    for node in kafka.nodes:
-        kafka.restart(node)
-        loaded.wait_until_progress()
-
-    assert member_ids(loaded) == before
-    assert sum(member.losses for member in loaded.threads) == 0
-    loaded.finish()
-
-
-def test_brokers_are_rolled_one_by_one_and_members_with_racks_do_not_rebalance(
+def test_brokers_are_rolled_one_by_one_and_nothing_is_lost_nor_rebalanced_for_its_rack(
     kafka: KafkaContainers, new_loaded: NewFaultyGroup
 ) -> None:
     """A broker that is down is not in Metadata, and its replicas are in the rack where they were."""
@@ -146,11 +132,14 @@ def test_brokers_are_rolled_one_by_one_and_members_with_racks_do_not_rebalance(
         loaded.join(name, client_rack=f"rack-{node}", topic_metadata_refresh_interval_ms=500)
     loaded.wait_until_settled()
     loaded.wait_until_progress()
+    before = member_ids(loaded)
 
     for node in kafka.nodes:
         kafka.restart(node)
         loaded.wait_until_progress()
 
+    assert member_ids(loaded) == before
+    assert sum(member.losses for member in loaded.threads) == 0
     reasons = [rebalance.reason for member in loaded.threads for rebalance in member.rebalances]
     assert not [reason for reason in reasons if "racks" in reason]
     loaded.finish()

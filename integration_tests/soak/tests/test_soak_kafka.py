@@ -1,4 +1,4 @@
-"""Two minutes of faults against real consumer processes: every guarantee holds at every moment."""
+"""A minute of faults against real consumer processes: every guarantee holds at every moment."""
 
 import logging
 from pathlib import Path
@@ -15,20 +15,20 @@ from soak.report import describe, show
 
 pytestmark = pytest.mark.kafka
 
-_SEED = 75
-"""A seed whose two minutes contain every kind of fault."""
+_SEED = 577
+"""A seed whose minute contains every kind of fault."""
 
 
 @pytest.mark.timeout(420)
-def test_ownership_holds_under_two_minutes_of_chaos(tmp_path: Path) -> None:
-    result = run(Plan(_SEED, 120, tuple(served(ASSIGNORS))), tmp_path)
+def test_ownership_holds_under_a_minute_of_chaos(tmp_path: Path) -> None:
+    result = run(Plan(_SEED, 60, tuple(served(ASSIGNORS))), tmp_path)
     show(result, Console())  # pytest prints it if the test fails
 
     violations = [f"{violation.rule} {describe(violation)}" for violation in result.findings.violations]
     assert violations == [], f"with seed {result.plan.seed}; the histories are in {tmp_path}"
     assert result.drained
     # The run must have contained enough faults.
-    assert min(result.rebalances.values()) >= 10
+    assert min(result.rebalances.values()) >= 5
     assert result.faults["kill"] >= 5
     assert result.faults["stop"] >= 5
     assert min(result.faults[f"{what} broker"] for what in ("restart", "crash", "pause")) >= 1
