@@ -89,6 +89,7 @@ docs: $(VENV)/.dev ## Make the generated pages anew: references, dashboards
 	$(BIN)/python charts/tools/values_table.py
 	$(BIN)/python -m charts.dashboards
 	PYTHONPATH=integration_tests $(BIN)/python -m parity table
+	PYTHONPATH=integration_tests $(BIN)/python -m simulation.guarantee
 
 docs-site: $(VENV)/.dev ## Build the documentation's site into build/site (warnings are errors)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean --site-dir build/site $(ARGS)

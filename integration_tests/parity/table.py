@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from harness.pages import with_block
+
 PAGE = Path(__file__).parents[2] / "consumer" / "README.md"
-_BEGIN = "<!-- begin: python -m parity table -->\n"
-_END = "<!-- end -->\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -619,8 +619,4 @@ def as_markdown(rows: Sequence[Row] = ROWS) -> str:
 
 def with_table(page: str) -> str:
     """Return a page with the table between its two marks."""
-    before, begin, rest = page.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not (begin and end):
-        raise ValueError(f"the page lacks {_BEGIN!r} or {_END!r}")
-    return f"{before}{begin}{as_markdown()}{end}{after}"
+    return with_block(page, "python -m parity table", as_markdown())

@@ -1,17 +1,4 @@
-"""Guarantees about single calls of the consumer, which its application alone can see.
-
-| guarantee | checked |
-|---|---|
-| max.poll.interval.ms is kept | at the poll after a longer time without one: nothing is owned any more |
-| Time in callbacks counts as polling | when an interval is exceeded: the application was so long outside |
-| A commit that fails names its partitions | at each `on_commit` with an error |
-| A synchronous commit returns all assigned partitions | when one without arguments has returned |
-| A commit of a lost assignment is refused as that | in `on_lost` |
-| The next poll after unsubscribe calls `on_revoke` | after a `poll(0)` that returns nothing |
-| Calls of the other rebalance protocol are refused | at a call |
-| `assignment()` returns the offsets that the application has chosen | at a call |
-| Listeners get what callbacks get | at each poll |
-"""
+"""Checks of guarantees about single calls of the consumer, which its application alone can see."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,21 +1,4 @@
-"""The guarantees of every simulation, each checked when it could be broken.
-
-| guarantee | checked |
-|---|---|
-| A partition has one owner | at each `on_assign`: no other member owns it that the group still has |
-| Only the owner gets messages | at each message: the member owns the partition, and its session is not over |
-| No message is lost | at each commit: every message before it was delivered; in the end: all were |
-| None is delivered twice | at each message: it follows the last one, or the group's committed offset |
-| Commits never go backwards, or beyond what was delivered | at each commit that the coordinator accepts |
-| A commit is reported as it went | at each `on_commit` without an error: the coordinator has accepted it |
-| A commit of an unknown topic fails soon | when it has ended, without faults before |
-| What was asked to be committed ends before `close` returns | when it has returned |
-| What was consumed before a clean revocation is committed | at the next assignment, without faults before |
-| The end of a partition comes where the application is | at each PARTITION_EOF: the application is there |
-| Callbacks are paired | `on_revoke` and `on_lost` get what `on_assign` got; `close` leaves nothing |
-| The group comes to rest | in the end: Stable, every partition has one owner, all is consumed, no rebalance |
-| No storms | in the end: no more generations than the faults can have caused |
-"""
+"""Checks of guarantees to a group, each where it could be broken; `guarantee` lists them."""
 
 from collections import defaultdict
 from typing import NoReturn

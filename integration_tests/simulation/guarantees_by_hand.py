@@ -1,14 +1,4 @@
-"""The guarantees to an application that assigns by hand.
-
-Beside those of `guarantees`, except those about members of a group:
-
-| guarantee | checked |
-|---|---|
-| None is delivered twice, none is lost | at the first message of an assignment: it is at the newest commit |
-| `close` drops no commit that was asked for before | at each `on_commit`, without faults before |
-| What was asked to be committed is committed | when `close` has returned: unless `on_commit` had an error |
-| A commit before the first generation is the coordinator's decision | when it is refused |
-"""
+"""Checks of guarantees to an application that assigns by hand: also those that are not about members."""
 
 from collections import defaultdict
 from collections.abc import Iterable

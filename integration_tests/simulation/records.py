@@ -5,6 +5,7 @@ from typing import Protocol
 
 from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import Process
+from simulation.guarantee import GUARANTEES
 from simulation.scenario import MemberPlan
 
 
@@ -12,7 +13,9 @@ class BrokenGuaranteeError(Exception):
     """A guarantee was broken. `at` is the time in microseconds."""
 
     def __init__(self, guarantee: str, detail: str, at: int) -> None:
-        """Describe what was guaranteed, and what has happened."""
+        """Describe what was guaranteed, one of `GUARANTEES`, and what has happened."""
+        if guarantee not in GUARANTEES:
+            raise KeyError(f"{guarantee!r} is not in the list of guarantees")
         super().__init__(f"{guarantee}: {detail}")
         self.guarantee = guarantee
         self.detail = detail

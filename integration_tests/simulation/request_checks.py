@@ -1,11 +1,4 @@
-"""Guarantees about the requests of one member, checked where its network thread sends and receives them.
-
-| guarantee | checked |
-|---|---|
-| A fenced member never joins again | at each JoinGroup after FENCED_INSTANCE_ID in its present generation |
-| The coordinator is looked up soon after a failure | 0.35 s after a look-up has failed |
-| The coordinator is found while a broker that the member has seen answers | at each look-up that fails |
-"""
+"""Checks of guarantees about requests of one member, where its network thread sends and receives them."""
 
 import math
 from collections.abc import Awaitable, Callable

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from simulation.guarantee import GUARANTEES, PAGE, with_guarantees
 from simulation.stories import STORIES
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +84,18 @@ def test_a_rebalance_passes_through_few_files() -> None:
     assert counts.keys() == {"leader", "revocation"}
     for name, limits in (("leader", (14, 12, 2)), ("revocation", (15, 14, 1))):
         assert all(0 < count <= limit for count, limit in zip(counts[name], limits, strict=True)), done.stdout
+
+
+def test_the_page_has_the_guarantees_and_each_is_checked() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    checks = "".join(
+        file.read_text(encoding="utf-8")
+        for file in PAGE.parent.glob("*.py")
+        if file.name not in {"guarantee.py", Path(__file__).name}
+    )
+
+    assert page == with_guarantees(page), "write it anew: make docs"
+    assert [name for name in GUARANTEES if f'"{name}"' not in checks] == []
 
 
 def test_a_wrong_argument_is_refused() -> None:

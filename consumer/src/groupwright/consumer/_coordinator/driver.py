@@ -375,15 +375,15 @@ class Driver:
 
     def _tell_who_assigns(self, response: JoinGroupResponse) -> None:
         """Log once that the broker assigns now instead of a leader, and once that a leader does again."""
-        if response.assigned_by_broker and not self._broker_assigns:
+        if not response.leader and not self._broker_assigns:
             self._log.warning(
                 "the broker assigns the partitions of this group now, since it has members with "
                 "group.protocol=consumer (KIP-848): the assignor %r is not called until they have left",
                 response.protocol,
             )
-        elif self._broker_assigns and not response.assigned_by_broker:
+        elif self._broker_assigns and response.leader:
             self._log.info("the group has a leader again, which assigns by %r", response.protocol)
-        self._broker_assigns = response.assigned_by_broker
+        self._broker_assigns = not response.leader
 
     async def _perform_assignment(self, action: act.PerformAssignment) -> None:
         member = self._membership

@@ -772,7 +772,7 @@ class Membership:
         timeline = self._timeline_at(now)
         timeline.end(Phase.JOIN, now)
         timeline.begin(Phase.SYNC, now)
-        timeline.assigned_by_broker = response.assigned_by_broker
+        timeline.assigned_by_broker = not response.leader
         if response.leader == response.member_id:
             self._start_step(Cause.ELECTED_LEADER)
             self._out.append(

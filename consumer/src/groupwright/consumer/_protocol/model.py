@@ -92,7 +92,10 @@ class JoinGroupPayload:
 
 @dataclass(frozen=True, slots=True)
 class JoinGroupResponse:
-    """JoinGroup's response; `members` is empty unless this member leads."""
+    """JoinGroup's response; `members` is empty unless this member leads.
+
+    Without a leader the broker assigns, since the group has members of KIP-848.
+    """
 
     error: int = 0
     generation: int = -1
@@ -102,11 +105,6 @@ class JoinGroupResponse:
     member_id: str = ""
     members: "tuple[JoinedMember, ...]" = ()
     skip_assignment: bool = False
-
-    @property
-    def assigned_by_broker(self) -> bool:
-        """True if the group has no leader, since it has members of KIP-848, too."""
-        return not self.leader
 
 
 @dataclass(frozen=True, slots=True)
