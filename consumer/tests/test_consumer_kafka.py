@@ -199,7 +199,7 @@ def test_what_librdkafkas_own_callbacks_raise_costs_no_message(scene: "Scene", *
         raise ValueError("mine")
 
     topic = scene.topic(messages=5000)
-    consumer = scene.consumer(stats_cb=stats_cb, statistics_interval_ms=1)
+    consumer = scene.consumer(stats_cb=stats_cb, statistics_interval_ms=20)
     consumer.subscribe([topic], on_revoke=lambda *_: None)
     seen: list[int | None] = []
     while len(seen) < 5000 or raised < 10:
