@@ -33,7 +33,7 @@ _GROUP_CAUSES = {
         "or times out",
     ],
     (GroupState.COMPLETING_REBALANCE, GroupState.STABLE): ["the leader sends", "the assignment"],
-    (GroupState.STABLE, GroupState.PREPARING_REBALANCE): ["a trigger occurs"],
+    (GroupState.STABLE, GroupState.PREPARING_REBALANCE): ["a rebalance begins"],
     (GroupState.EMPTY, GroupState.DEAD): ["the last offset expires,", "or the group is deleted"],
 }
 """Causes of the transitions of a group, without those by which a coordinator unloads it: to Dead."""

@@ -79,7 +79,7 @@ _NOW = Row(
         ),
         Panel(
             "95 % end within",
-            "Duration of rebalances in 1 h, from the trigger to the assignment applied; nothing "
+            "Duration of rebalances in 1 h, from their beginning to the assignment applied; nothing "
             "without a rebalance.",
             "s",
             (

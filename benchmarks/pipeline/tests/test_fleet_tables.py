@@ -26,7 +26,7 @@ def test_a_day_of_a_fleet_has_its_rebalances_and_lag(spark: SparkSession, tmp_pa
     tables = open_tables(spark, str(tmp_path / "young"))
     second = (fleet.start + timedelta(days=1)).date()
     rebalances = tables.read(schemas.REBALANCES, since=second)
-    assert rebalances.where("trigger = 'first' or previous_generation is null").isEmpty()
+    assert rebalances.where("cause = 'first' or previous_generation is null").isEmpty()
 
     every = derive_every_day(spark, fleet, tmp_path / "young")
     assert len(every["seconds_of_days"]) == _DAYS

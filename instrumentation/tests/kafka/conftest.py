@@ -342,11 +342,11 @@ class ScenarioRun:
             action()
         self._barrier.wait(PATIENCE)
 
-    def triggers(self, number: int, member: Member) -> list[str | None]:
-        """Return the triggers of a member's first rebalances, once the sink's thread has delivered them."""
+    def reasons(self, number: int, member: Member) -> list[str | None]:
+        """Return the reasons of a member's first rebalances, once the sink's thread has delivered them."""
 
         def delivered() -> list[str | None]:
-            return [event.trigger for event in self.events if event.client_id == member.id]
+            return [event.reason for event in self.events if event.client_id == member.id]
 
         self.until(lambda: len(delivered()) >= number, member)
         return delivered()

@@ -35,7 +35,7 @@ class JoinAndLeave:
     again: "Seen"
     other: "Seen"
     other_closed: "Seen"
-    triggers: list[str | None]
+    reasons: list[str | None]
     seconds: float
     """From the first member's `subscribe` to the end, by the test's clock."""
     in_callbacks: float
@@ -110,7 +110,7 @@ def join_and_leave(run: "ScenarioRun") -> JoinAndLeave:
         again=seen(first, topic),
         other=other,
         other_closed=seen(second, topic),
-        triggers=run.triggers(3, first),
+        reasons=run.reasons(3, first),
         seconds=time.monotonic() - first.began,
         in_callbacks=first.in_callbacks,
     )
@@ -155,13 +155,13 @@ def test_durations_and_phases_fit_times_taken_outside(client: "Client", outcome_
     assert alone.callbacks == {"assign": 1}
 
 
-def test_the_trigger_is_reported(client: "Client", outcome_of: OutcomeOf) -> None:
+def test_the_reason_is_reported(client: "Client", outcome_of: OutcomeOf) -> None:
     """Only the group's leader, and only Groupwright's, knows which members joined and left."""
     others = (
         ["a member joined", "a member left"] if client.own_membership else ["the group is rebalancing"] * 2
     )
 
-    assert outcome_of(join_and_leave, client).triggers == ["the consumer subscribed", *others]
+    assert outcome_of(join_and_leave, client).reasons == ["the consumer subscribed", *others]
 
 
 # --- What else there is to see --------------------------------------------------------------------------
@@ -451,22 +451,22 @@ def change(run: "ScenarioRun") -> tuple[Outcome, list[str | None], list[float | 
     run.grow(two, 5)
     run.until(lambda: member.owned == 7 and member.rebalances() == 3, member)
     run.until(lambda: (member.partitions(one)[-1], member.partitions(two)[-1]) == (2, 5), member)
-    return outcome(member, one), run.triggers(3, member), member.partitions(two)
+    return outcome(member, one), run.reasons(3, member), member.partitions(two)
 
 
 def test_a_change_of_subscription_and_new_partitions_are_one_rebalance_each(
     client: "Client", outcome_of: OutcomeOf
 ) -> None:
-    outcome, triggers, of_the_new_topic = outcome_of(change, client)
+    outcome, reasons, of_the_new_topic = outcome_of(change, client)
 
     assert (outcome.completed, outcome.lost, outcome.failed) == (3, 0, 0)
     assert outcome.partitions == ([6, 4, 0, 2] if client.eager else [2, 0, 0, 2])
     assert of_the_new_topic == ([8, 3, 0, 5] if client.eager else [5, 0, 0, 5])
-    assert triggers[0] == "the consumer subscribed"
+    assert reasons[0] == "the consumer subscribed"
     if not client.broker_assigned:
-        assert triggers[1] == "the subscription changed"
+        assert reasons[1] == "the subscription changed"
     if client.own_membership:
-        assert "-two" in str(triggers[2])
+        assert "-two" in str(reasons[2])
 
 
 def fence(run: "ScenarioRun") -> tuple[Outcome, Outcome]:

@@ -53,7 +53,7 @@ def storm(run: "ScenarioRun") -> Storm:
         compare()
         cycles.append(time.monotonic() - began)
     run.until(lambda: member.rebalances() >= 1 + 2 * CYCLES, member)
-    run.triggers(1 + 2 * CYCLES, member)
+    run.reasons(1 + 2 * CYCLES, member)
     durations = [event.duration_seconds for event in run.events if event.client_id == member.id]
     return member.rebalances(), owned, durations, cycles
 

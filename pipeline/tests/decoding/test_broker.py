@@ -193,8 +193,8 @@ def test_share_and_streams_groups_have_the_epochs_that_their_members_reached(
     everything = [{"topic": topic, "partitions": list(range(_PARTITIONS))}]
     joined = next(row for row in rows if row["partitions"])
     assert [(each["client_id"], each["assigned"]) for each in joined["members"]] == [("one", everything)]
-    assert rows[0]["trigger"] == "first"
-    assert (rows[-1]["trigger"], rows[-1]["members_after"]) == ("leave", 0)
+    assert rows[0]["cause"] == "first"
+    assert (rows[-1]["cause"], rows[-1]["members_after"]) == ("leave", 0)
     assert [len(rows[-1]["left"]), rows[-1]["previous_generation"]] == [1, rows[-2]["generation"]]
     (*_, last) = epoch_rows(_of_table(_records(local_kafka, batch, streams)))
     tasks = [{"topic": "0", "partitions": list(range(_PARTITIONS))}]

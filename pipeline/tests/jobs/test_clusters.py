@@ -243,7 +243,7 @@ def check_history(kafka: LocalKafka, spark: SparkSession, folder: Path, group: s
     tables = open_tables(spark, str(folder / "tables"))
     assert last_commits(tables, group) == committed(kafka, group)
     rebalances = tables.read(REBALANCES).where(F.col("group_id") == group).orderBy("generation")
-    assert [row.trigger for row in rebalances.collect()] == ["first", "leave"]
+    assert [row.cause for row in rebalances.collect()] == ["first", "leave"]
 
 
 def topic_of(group: str) -> str:

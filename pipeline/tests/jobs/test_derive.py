@@ -168,7 +168,7 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
     assert set(tasks.values()) - {0} == {2}, "a table is computed by one task"
     whole = rows_of(tables)
     handovers = tables.read(schemas.REBALANCES).where("group_id = 'payments'").orderBy("generation").collect()
-    assert [row.trigger for row in handovers] == ["first", "join", "unknown", "handover", "leave"]
+    assert [row.cause for row in handovers] == ["first", "join", "unknown", "handover", "leave"]
     behind = [tables.read(schemas.LAG).where(f"group_id = '{name}'") for name in ("audit", "gone")]
     offsets = [[row.committed_offset for row in rows.orderBy("time").collect()] for rows in behind]
     assert offsets == [[900] * 23 + [950] * 24, [900] * 19]
@@ -270,7 +270,7 @@ def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
     days = [START.date() + timedelta(days=day) for day in (0, 8)]
     add(spark, tables, records, days)
     derive(tables, days[1:], lookback_days=7)
-    columns = ("group_id", "trigger", "members_before", "joined", "left", "moved", "min_moves")
+    columns = ("group_id", "cause", "members_before", "joined", "left", "moved", "min_moves")
     assert sorted(map(tuple, tables.read(schemas.REBALANCES).select(*columns).collect())) == [
         ("new", "first", 0, ["d"], [], 0, 0),
         ("old", "unknown", None, None, None, None, None),

@@ -126,7 +126,7 @@ def test_a_stream_that_is_killed_and_started_again_writes_what_one_batch_writes(
 
 def of_all_kinds(tables: Tables) -> None:
     """Check what the groups went through against the tables."""
-    found = {(row.group_id, row.trigger): row for row in tables.read(schemas.REBALANCES).collect()}
+    found = {(row.group_id, row.cause): row for row in tables.read(schemas.REBALANCES).collect()}
     for group in ("classic", "consumer"):
         assert found[group, "first"].members_after == 1
         assert (found[group, "join"].moved, found[group, "join"].min_moves) == (2, 2)

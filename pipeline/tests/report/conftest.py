@@ -94,11 +94,11 @@ def _add_group(
         time += timedelta(minutes=dice.choice([3, 4, 40, 300, 900, 1500]))
         joined, left = [], []
         if len(members) < clients or generation == 1:
-            trigger = "join"
+            cause = "join"
             joined = [f"{group}-{generation % clients}-{dice.getrandbits(32):08x}"]
             members += joined
         else:
-            trigger = dice.choice(("leave", "expiry"))
+            cause = dice.choice(("leave", "expiry"))
             left = [members.pop(dice.randrange(len(members)))]
         duration = dice.choice([0.4, 1.2, 2.6, 4.4]) + dice.random()
         rows["rebalances"].append(
@@ -109,7 +109,7 @@ def _add_group(
                 "completed": time + timedelta(seconds=duration),
                 "started": time,
                 "duration_seconds": duration,
-                "trigger": trigger,
+                "cause": cause,
                 "moved": dice.randrange(4, 40),
                 "min_moves": dice.randrange(5),
                 "messages_reprocessed": dice.randrange(900),
@@ -118,7 +118,7 @@ def _add_group(
                 "left": left,
             }
         )
-        if trigger == "expiry":
+        if cause == "expiry":
             rows["client_events"].append(
                 {
                     "id": f"{group}-{generation}-lost",
@@ -127,7 +127,7 @@ def _add_group(
                     "member_id": left[0],
                     "generation": generation + 1,
                     "outcome": "lost",
-                    "trigger": "the application polls again after max.poll.interval.ms",
+                    "reason": "the application polls again after max.poll.interval.ms",
                     "started_at": time + timedelta(seconds=12),
                     "ended_at": time + timedelta(seconds=13),
                     "phases": {},

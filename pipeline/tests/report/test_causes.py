@@ -14,7 +14,7 @@ LEFT = Rebalance(
     generation=8,
     completed=STARTED + timedelta(seconds=41),
     started=STARTED,
-    trigger="expiry",
+    cause="expiry",
     duration=41.0,
     moved=6,
     fewest=6,
@@ -64,7 +64,7 @@ def test_a_member_that_was_removed_or_left(losses: Sequence[Loss], cause: str, *
 
 
 @pytest.mark.parametrize(
-    ("trigger", "cause"),
+    ("cause", "sentence"),
     [
         ("first", "c-1 and c-2 started the group"),
         ("join", "c-1 and c-2 joined"),
@@ -73,10 +73,10 @@ def test_a_member_that_was_removed_or_left(losses: Sequence[Loss], cause: str, *
         ("unknown", "the cause is unknown: earlier generations are not in the tables"),
     ],
 )
-def test_other_causes(trigger: str, cause: str) -> None:
+def test_other_causes(cause: str, sentence: str) -> None:
     clients = {"a": "c-1", "b": "c-2"}
-    found = chain(replace(LEFT, trigger=trigger, left=(), joined=("a", "b"), clients=clients))
-    assert found[0] == cause
+    found = chain(replace(LEFT, cause=cause, left=(), joined=("a", "b"), clients=clients))
+    assert found[0] == sentence
 
 
 def test_effects_and_what_is_unknown() -> None:

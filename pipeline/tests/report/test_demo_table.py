@@ -11,9 +11,9 @@ from groupwright.cli.pipeline.demo.summary import show
 START = datetime(2026, 11, 2, 6, tzinfo=UTC)
 
 
-def rebalance(group: str, generation: int, trigger: str, **known: Any) -> dict[str, Any]:
+def rebalance(group: str, generation: int, cause: str, **known: Any) -> dict[str, Any]:
     completed = START + timedelta(seconds=generation)
-    return {"group_id": group, "generation": generation, "trigger": trigger, "completed": completed, **known}
+    return {"group_id": group, "generation": generation, "cause": cause, "completed": completed, **known}
 
 
 def test_totals_count_no_handover_and_say_what_is_unknown(frames: Any) -> None:

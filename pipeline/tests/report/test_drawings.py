@@ -65,7 +65,7 @@ def test_labels_of_the_timeline(rebalances: int) -> None:
             generation=number,
             completed=completed,
             started=None,
-            trigger="subscription",
+            cause="subscription",
             duration=None,
             moved=12_345,
             fewest=1,

@@ -128,7 +128,7 @@ def test_a_browser_draws_every_section_in_light_and_dark(report: Any, sections: 
 
 
 def test_hostile_names_stay_text(frames: Any, month: Any, tmp_path: Path) -> None:
-    names = {"group_id", "client_id", "member_id", "trigger", "assignor", "error"}
+    names = {"group_id", "client_id", "member_id", "cause", "assignor", "error"}
     hostile = {
         table: [
             {name: HOSTILE if name in names else value for name, value in row.items()} for row in rows[:40]
@@ -229,7 +229,7 @@ def test_an_empty_group_is_not_called_balanced(frames: Any, month: Any, tmp_path
     last = rows["rebalances"][-1]
     time = last["completed"] + timedelta(minutes=1)
     rows["rebalances"].append(
-        {**last, "generation": 3, "members_after": 0, "trigger": "leave", "completed": time}
+        {**last, "generation": 3, "members_after": 0, "cause": "leave", "completed": time}
     )
     rows["group_generations"] = [{"group_id": "audit", "generation": 3, "tombstone": True, "log_time": time}]
     text = Seen(write_report(frames(rows), tmp_path / "empty.html", made_at=MADE_AT).read_text()).text
@@ -244,7 +244,7 @@ def test_the_index_has_groups_of_all_types_and_those_that_have_ended(
     time = month["rebalances"][-1]["completed"]
     rows = {"rebalances": [row for row in month["rebalances"] if row["group_id"] == "audit"]}
     rows["group_epochs"] = [
-        {"group_id": group, "group_type": type_, "generation": 1, "trigger": "first", "members_after": 1,
+        {"group_id": group, "group_type": type_, "generation": 1, "cause": "first", "members_after": 1,
          "duration_seconds": None, "completed": time}
         for group, type_ in (("queue", "share"), ("flow", "streams"))
     ]  # fmt: skip
@@ -299,7 +299,7 @@ def test_share_and_streams_groups_have_sections(frames: Any, month: Any, tmp_pat
             "completed": time + timedelta(minutes=number),
             "members_after": len(members),
             "members": members,
-            "trigger": "first" if number == 1 else "join",
+            "cause": "first" if number == 1 else "join",
             "joined": [owners[-1][0]],
             "left": [],
             **known,
@@ -337,7 +337,7 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
         "moved": 3,
         "min_moves": 3,
         "duration_seconds": 4.0,
-        "trigger": "join",
+        "cause": "join",
     }
     second = {
         **first,
@@ -346,7 +346,7 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
         "completed": started + timedelta(seconds=9),
         "moved": 0,
         "min_moves": 0,
-        "trigger": "handover",
+        "cause": "handover",
     }
     event = {
         **month["client_events"][0],

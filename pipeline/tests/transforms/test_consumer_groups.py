@@ -57,8 +57,8 @@ def two_members() -> Iterator[Log]:
 def test_a_rebalance_lasts_from_the_new_epoch_to_the_last_member_that_is_stable() -> None:
     (log,) = two_members()
     first, second = log.generations()
-    assert (first.number, first.trigger, first.members["a"].assigned) == (1, "first", {"orders": (0, 1)})
-    assert (second.number, second.trigger) == (2, "join")
+    assert (first.number, first.cause, first.members["a"].assigned) == (1, "first", {"orders": (0, 1)})
+    assert (second.number, second.cause) == (2, "join")
     assert second.started == START + timedelta(seconds=4)
     assert second.completed == START + timedelta(seconds=8)
     assert {id_: member.assigned for id_, member in second.members.items()} == {
@@ -77,7 +77,7 @@ def test_epochs_that_were_passed_by_are_one_rebalance() -> None:
     log.current("a", 4, 0)
     log.current("c", 4, 1)
     third = log.generations()[2]
-    assert (third.number, third.trigger, sorted(third.members)) == (4, "leave", ["a", "c"])
+    assert (third.number, third.cause, sorted(third.members)) == (4, "leave", ["a", "c"])
     assert third.started == START + timedelta(seconds=12)
 
 
@@ -87,7 +87,7 @@ def test_the_last_member_that_leaves_ends_it_at_once() -> None:
     log.gone("b")
     log.epoch(3)
     empty = log.generations()[-1]
-    assert (empty.number, empty.trigger, empty.members, empty.started) == (3, "leave", {}, empty.completed)
+    assert (empty.number, empty.cause, empty.members, empty.started) == (3, "leave", {}, empty.completed)
 
 
 def test_new_metadata_and_new_subscriptions_are_told_apart() -> None:
@@ -99,7 +99,7 @@ def test_new_metadata_and_new_subscriptions_are_told_apart() -> None:
     log.epoch(4, metadata_hash=2)
     log.current("a", 4, 0, 2)
     log.current("b", 4, 1, 3)
-    assert [generation.trigger for generation in log.generations()[2:]] == ["metadata", "subscription"]
+    assert [generation.cause for generation in log.generations()[2:]] == ["metadata", "subscription"]
 
 
 def test_a_static_member_that_will_be_back_holds_nobody_up() -> None:

@@ -25,7 +25,7 @@ def test_a_member_that_joins_takes_its_share_and_no_more() -> None:
     change = last(
         generation(1, a={"orders": (0, 1, 2, 3)}), generation(2, a={"orders": (0, 1)}, b={"orders": (2, 3)})
     )
-    assert (change.trigger, change.joined, change.left) == ("join", ("b",), ())
+    assert (change.cause, change.joined, change.left) == ("join", ("b",), ())
     assert (change.moved, change.min_moves) == (2, 2)
     assert (change.partitions, change.imbalance_before, change.imbalance_after) == (4, 0, 0)
 
@@ -43,7 +43,7 @@ def test_partitions_of_a_member_that_left_are_no_moves() -> None:
     change = last(
         generation(1, a={"orders": (0, 1)}, b={"orders": (2, 3)}), generation(2, a={"orders": (0, 1, 2, 3)})
     )
-    assert (change.trigger, change.left, change.moved, change.min_moves) == ("leave", ("b",), 0, 0)
+    assert (change.cause, change.left, change.moved, change.min_moves) == ("leave", ("b",), 0, 0)
 
 
 def test_the_second_round_of_a_cooperative_rebalance_is_a_handover() -> None:
@@ -54,31 +54,31 @@ def test_the_second_round_of_a_cooperative_rebalance_is_a_handover() -> None:
         generation(3, a={"orders": (0, 1)}, b={"orders": (2, 3)}),
     )
     found = list(changes(rounds))
-    assert [change.trigger for change in found] == ["first", "join", "handover"]
+    assert [change.cause for change in found] == ["first", "join", "handover"]
     assert [change.moved for change in found] == [0, 2, 0]
 
 
 def test_a_topic_that_grows_and_a_subscription_that_changes_are_told_apart() -> None:
     grown = last(generation(1, a={"orders": (0, 1)}), generation(2, a={"orders": (0, 1, 2)}))
-    assert grown.trigger == "metadata"
+    assert grown.cause == "metadata"
     changed = last(
         generation(1, a={"orders": (0, 1)}),
         generation(2, ("orders", "returns"), a={"orders": (0, 1), "returns": (0,)}),
     )
-    assert changed.trigger == "subscription"
+    assert changed.cause == "subscription"
 
 
 def test_a_history_that_begins_in_the_middle_does_not_say_why() -> None:
-    assert last(generation(7, a={"orders": (0,)})).trigger == "unknown"
-    assert last(generation(1, a={"orders": (0,)})).trigger == "first"
-    assert last(generation(2, a={"orders": (0,)}, b={"orders": (1,)})).trigger == "first", "b joined at once"
+    assert last(generation(7, a={"orders": (0,)})).cause == "unknown"
+    assert last(generation(1, a={"orders": (0,)})).cause == "first"
+    assert last(generation(2, a={"orders": (0,)}, b={"orders": (1,)})).cause == "first", "b joined at once"
 
 
 def test_a_group_that_is_empty_has_no_moves_and_begins_again() -> None:
     found = list(
         changes((generation(1, a={"orders": (0, 1)}), generation(2), generation(3, b={"orders": (0, 1)})))
     )
-    assert [change.trigger for change in found] == ["first", "leave", "first"]
+    assert [change.cause for change in found] == ["first", "leave", "first"]
     assert [(change.moved, change.min_moves) for change in found] == [(0, 0)] * 3
 
 

@@ -44,9 +44,9 @@ def test_members_of_a_share_group_share_its_partitions() -> None:
     topic = {"topic_id": "id-of-jobs", "topic": "jobs", "partitions": [0, 1]}
     log.add("state_partitions", initializing=[], initialized=[topic], deleting=[])
     first, second = log.rows()
-    assert (first["trigger"], first["generation"], first["previous_generation"]) == ("first", 1, None)
+    assert (first["cause"], first["generation"], first["previous_generation"]) == ("first", 1, None)
     assert (first["duration_seconds"], first["joined"], first["members_before"]) == (3.0, ("a",), 0)
-    assert (second["trigger"], second["generation"], second["previous_generation"]) == ("join", 2, 1)
+    assert (second["cause"], second["generation"], second["previous_generation"]) == ("join", 2, 1)
     assert (second["joined"], second["left"]) == (("b",), ())
     assert (second["members_before"], second["members_after"], second["partitions"]) == (1, 2, 2)
     assert second["members"] == [
@@ -70,7 +70,7 @@ def test_a_deleted_share_group_begins_again() -> None:
         log.add("group", epoch=2, metadata_hash=7)
         log.add("group", tombstone=True)
     assert [
-        (row["generation"], row["previous_generation"], row["trigger"], row["members_after"])
+        (row["generation"], row["previous_generation"], row["cause"], row["members_after"])
         for row in log.rows()
     ] == [(1, None, "first", 1), (2, 1, "leave", 0)] * 2
 
@@ -87,9 +87,9 @@ def test_a_streams_group_has_active_tasks_and_a_topology() -> None:
     log.add("group", epoch=2, metadata_hash=7, validated_topology_epoch=1)
     log.add("current_member", member_id="a", epoch=2, state="stable", active=tasks, standby=[])
     first, second = log.rows()
-    assert (first["duration_seconds"], first["partitions"], first["trigger"]) == (2.0, 3, "first")
+    assert (first["duration_seconds"], first["partitions"], first["cause"]) == (2.0, 3, "first")
     assert first["members"][0]["assigned"] == [{"topic": "0", "partitions": [0, 1, 2]}]
-    assert (second["trigger"], second["joined"], second["left"]) == ("subscription", (), ())
+    assert (second["cause"], second["joined"], second["left"]) == ("subscription", (), ())
 
 
 def test_an_end_that_another_brokers_clock_puts_before_the_start_has_no_duration() -> None:

@@ -239,14 +239,14 @@ def test_generations_are_joined_to_events_and_to_commits_that_went_back(spark: S
     found = rebalances.rebalances(histories, names)
     assert found.schema.simpleString() == schemas.REBALANCES.schema.simpleString()
     fourth, fifth, sixth = found.orderBy("generation").collect()
-    assert (fourth.trigger, fourth.previous_generation, fourth.duration_seconds) == ("unknown", None, None)
-    assert (fifth.trigger, fifth.left, fifth.duration_seconds, fifth.client_events) == (
+    assert (fourth.cause, fourth.previous_generation, fourth.duration_seconds) == ("unknown", None, None)
+    assert (fifth.cause, fifth.left, fifth.duration_seconds, fifth.client_events) == (
         "expiry",
         ["b_1"],
         1.5,
         1,
     )
-    assert (sixth.trigger, sixth.joined, sixth.duration_seconds, sixth.client_events) == (
+    assert (sixth.cause, sixth.joined, sixth.duration_seconds, sixth.client_events) == (
         "join",
         ["b_2"],
         3.0,

@@ -100,7 +100,7 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """A finished rebalance of one member: from its trigger to the assignment applied, or to its failure."""
+    """A finished rebalance of one member: from its beginning to the assignment applied, or to its failure."""
 
     group: str
     client_id: str
@@ -116,7 +116,7 @@ class Rebalance:
     reason: str
     """The reason, in words for logs. Code should read `trigger`."""
     duration: float | None
-    """Seconds from the trigger to the end; None if the beginning could not be observed."""
+    """Seconds from the beginning to the end; None if the beginning could not be observed."""
     phases: Mapping[Phase, float]
     """Seconds in each phase that the member went through."""
     partitions: Partitions

@@ -51,8 +51,10 @@ class RebalanceEvent(Event):
     """A `groupwright.core.Kind`; None if unknown."""
     outcome: str
     """A `groupwright.core.Outcome`."""
-    trigger: str | None
-    """The reason in words: `Rebalance.reason`, not the enum `Rebalance.trigger`. None if unknown."""
+    trigger: str
+    """A `groupwright.core.Trigger`."""
+    reason: str | None
+    """The reason in words; None if unknown."""
     started_at: str | None
     """ISO 8601 in UTC, to the microsecond; None if the beginning could not be observed."""
     ended_at: str
@@ -112,7 +114,8 @@ def make_event(group: str, client_id: str, rebalance: Rebalance) -> RebalanceEve
         protocol=rebalance.protocol,
         kind=str(rebalance.kind),
         outcome=str(rebalance.outcome),
-        trigger=rebalance.reason or None,
+        trigger=str(rebalance.trigger),
+        reason=rebalance.reason or None,
         started_at=None if duration is None else _time(rebalance.ended_at - duration),
         ended_at=_time(rebalance.ended_at),
         duration_seconds=duration,

@@ -163,6 +163,7 @@ def _attributes(event: RebalanceEvent) -> dict[str, Any]:
         "groupwright.kind": event.kind,
         "groupwright.outcome": event.outcome,
         "groupwright.trigger": event.trigger,
+        "groupwright.reason": event.reason,
         "groupwright.partitions.before": sum(map(len, event.partitions_before.values())),
         "groupwright.partitions.after": sum(map(len, event.partitions_after.values())),
     }

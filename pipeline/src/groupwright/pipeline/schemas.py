@@ -54,12 +54,12 @@ __all__ = [
     "STREAMS_GROUP_RECORDS",
     "TABLES",
     "TOPIC_PARTITIONS",
-    "TRIGGERS",
+    "CAUSES",
     "Table",
     "names",
 ]
 
-TRIGGERS = (
+CAUSES = (
     "first",
     "join",
     "leave",
@@ -70,7 +70,7 @@ TRIGGERS = (
     "epoch",
     "unknown",
 )
-"""Reasons for rebalances, derived from two consecutive generations (`_transforms.generations`)."""
+"""Causes of rebalances, derived from two consecutive generations (`_transforms.generations`)."""
 
 
 def _derived(name: str, row: str, *fields: StructField, date: str) -> Table:
@@ -156,7 +156,8 @@ CLIENT_EVENTS = base_table(
         STRING,
         "`completed`; `lost`: completed after the owned partitions had been lost; `failed`.",
     ),
-    column("trigger", STRING, "The reason as the member knows it, as text."),
+    column("trigger", STRING, "`member`: this member began the rebalance; `group`: others did."),
+    column("reason", STRING, "The reason in words, as the member knows it."),
     column("started_at", TIME, "When the rebalance began; null if the member did not observe it."),
     column("ended_at", TIME, "When the assignment was applied, or the rebalance failed."),
     column("duration_seconds", DOUBLE, "`ended_at` - `started_at`, in seconds."),
@@ -235,7 +236,7 @@ REBALANCES = _derived(
         DOUBLE,
         "Seconds from `started` to the last member event; null if unknown.",
     ),
-    column("trigger", STRING, "The reason: " + ", ".join(f"`{trigger}`" for trigger in TRIGGERS) + "."),
+    column("cause", STRING, "The cause: " + ", ".join(f"`{cause}`" for cause in CAUSES) + "."),
     column(
         "members_before",
         INT,
@@ -278,9 +279,9 @@ GROUP_EPOCHS = _derived(
     column("completed", TIME, "When the last member had reached the epoch."),
     column("duration_seconds", DOUBLE, "Seconds from `started` to `completed`; null if unknown."),
     column(
-        "trigger",
+        "cause",
         STRING,
-        "The reason, as in `rebalances`: `first`, `join`, `leave`, `subscription` (for streams, another "
+        "The cause, as in `rebalances`: `first`, `join`, `leave`, `subscription` (for streams, another "
         "topology), `metadata`, `epoch`.",
     ),
     column("members_before", INT, "Members in the previous epoch."),

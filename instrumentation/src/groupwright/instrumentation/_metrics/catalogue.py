@@ -22,7 +22,7 @@ REBALANCES = Spec(
 REBALANCE_DURATION = Spec(
     "groupwright_rebalance_duration_seconds",
     MetricType.HISTOGRAM,
-    "Duration of rebalances, from the trigger until the assignment was applied or the rebalance failed.",
+    "Duration of rebalances, from their beginning until the assignment was applied or the rebalance failed.",
     (*_CONSUMER, "protocol"),
     unit="seconds",
     java="rebalance-latency-avg/-max/-total, without the revoke and assign phases",

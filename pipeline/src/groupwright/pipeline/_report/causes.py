@@ -8,31 +8,32 @@ from groupwright.pipeline._report.group_facts import LagAfter, Loss, Rebalance
 _MAX_NAMES = 3
 """Members that a sentence names; of more, it has the number."""
 _NAME_LENGTH = 32
-_CAUSES = {
+_IN_WORDS = {
     "subscription": "a member changed its subscription",
     "metadata": "a subscribed topic got more partitions",
     "handover": "a handover, whose rebalance is not in this range",
     "epoch": "the broker computed a new assignment",
     "unknown": "the cause is unknown: earlier generations are not in the tables",
 }
-"""Causes by trigger, where no member is named."""
+"""Sentence by cause, where no member is named."""
 
 
 def chain(rebalance: Rebalance) -> list[str]:
     """Return the links of the chain: the cause, the moves, the duration, and the consequences."""
     moves = [_moves(rebalance)] if rebalance.has_moves else []
-    return [_cause(rebalance), *moves, _time(rebalance), *_consequences(rebalance)]
+    return [_in_words(rebalance), *moves, _time(rebalance), *_consequences(rebalance)]
 
 
-def _cause(rebalance: Rebalance) -> str:
-    match rebalance.trigger:
+def _in_words(rebalance: Rebalance) -> str:
+    """Return the cause as a sentence."""
+    match rebalance.cause:
         case "first":
             return f"{_names(rebalance, rebalance.joined, 'members')} started the group"
         case "leave" | "expiry":
             return _left(rebalance)
         case "join":
             return f"{_names(rebalance, rebalance.joined, 'members')} joined"
-    return _CAUSES.get(rebalance.trigger, _CAUSES["unknown"])
+    return _IN_WORDS.get(rebalance.cause, _IN_WORDS["unknown"])
 
 
 def _left(rebalance: Rebalance) -> str:

@@ -53,7 +53,7 @@ def draw_timeline(timeline: Timeline, limits: Limits) -> Drawing:
         drawing.texts += [
             Text(left, 12, f"{day(rebalance.completed)} {rebalance.completed:%H:%M:%S}", "label"),
             Text(left, 30, took, "label" if rebalance.duration is None else "strong"),
-            Text(left, 46, rebalance.trigger, "label"),
+            Text(left, 46, rebalance.cause, "label"),
             Text(left, 61, moved, "label"),
         ]
         event_of = {event.member: event for event in rebalance.events}

@@ -100,7 +100,7 @@ def _rebalance(
         row["generation"],
         time_of(row["at"]),
         None if row["start"] is None else time_of(row["start"]),
-        row["trigger"] or "unknown",
+        row["cause"] or "unknown",
         row["duration_seconds"],
         row["moved"],
         row["min_moves"],
@@ -216,7 +216,7 @@ class _Reported:
         start = row["start"] if row["start"] is not None else row["end"] - int(sum(phases.values()) * 1e6)
         client = row["client_id"] or row["member_id"] or _UNKNOWN
         if row["outcome"] == "lost":
-            self.losses[row["group_id"]].append(Loss(client, time_of(start), row["trigger"]))
+            self.losses[row["group_id"]].append(Loss(client, time_of(start), row["reason"]))
         self.events.setdefault((row["group_id"], row["generation"]), []).append(
             MemberEvent(
                 row["member_id"] or _UNKNOWN,

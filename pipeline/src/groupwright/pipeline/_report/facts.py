@@ -56,7 +56,7 @@ class IndexRow:
         seconds: Total duration of the rebalances.
         longest: Duration of the longest one, with its handovers.
         reprocessed: Messages by which committed offsets went back.
-        triggers: Number of rebalances by trigger, the most frequent first.
+        causes: Number of rebalances by cause, the most frequent first.
         last: Completion of the last rebalance; None without any.
         lag: Messages of lag at the last sample.
     """
@@ -73,7 +73,7 @@ class IndexRow:
     seconds: float | None
     longest: float | None
     reprocessed: int | None
-    triggers: Mapping[str, int]
+    causes: Mapping[str, int]
     last: datetime | None
     lag: int | None
 

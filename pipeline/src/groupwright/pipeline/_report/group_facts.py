@@ -94,7 +94,7 @@ class Rebalance:
         generation: The generation.
         completed: When the generation was written.
         started: When it began.
-        trigger: The reason, as in the table `rebalances`.
+        cause: The cause, as in the table `rebalances`.
         duration: Seconds, with handovers.
         moved: Partitions moved.
         fewest: The minimum of moves needed.
@@ -115,7 +115,7 @@ class Rebalance:
     generation: int
     completed: datetime
     started: datetime | None
-    trigger: str
+    cause: str
     duration: float | None
     moved: int | None
     fewest: int | None

@@ -48,12 +48,12 @@ def query_index(
     def of_shown(table: DataFrame) -> DataFrame:
         return table.join(F.broadcast(shown.select("group_id")), "group_id", "left_semi")
 
-    triggers = _triggers(of_shown(events))
+    causes = _causes(of_shown(events))
     lag = _last_lag(of_shown(tables["lag"])) if "lag" in tables else {}
     generations = tables.get("group_generations")
     recorded = {} if generations is None else _last_records(of_shown(generations))
     return [
-        _row(row, triggers, lag, recorded.get(row["group_id"])) for row in rows
+        _row(row, causes, lag, recorded.get(row["group_id"])) for row in rows
     ], groups.distinct().count()
 
 
@@ -70,17 +70,17 @@ def _shown(events: DataFrame, groups: DataFrame, limits: Limits) -> DataFrame:
     return groups.join(of_events, "group_id", "left").orderBy(*order).limit(limits.index)
 
 
-def _triggers(events: DataFrame) -> Mapping[str, Mapping[str, int]]:
-    """Return the number of rebalances by group and trigger, the most frequent first."""
-    triggers: dict[str, dict[str, int]] = defaultdict(dict)
+def _causes(events: DataFrame) -> Mapping[str, Mapping[str, int]]:
+    """Return the number of rebalances by group and cause, the most frequent first."""
+    causes: dict[str, dict[str, int]] = defaultdict(dict)
     for row in (
-        events.groupBy("group_id", F.coalesce("trigger", F.lit("unknown")).alias("trigger"))
+        events.groupBy("group_id", F.coalesce("cause", F.lit("unknown")).alias("cause"))
         .agg(F.count("*").alias("times"))
-        .orderBy(F.desc("times"), "trigger")
+        .orderBy(F.desc("times"), "cause")
         .collect()
     ):
-        triggers[row["group_id"]][row["trigger"]] = row["times"]
-    return triggers
+        causes[row["group_id"]][row["cause"]] = row["times"]
+    return causes
 
 
 def _last_lag(lag: DataFrame) -> dict[str, int]:
@@ -122,7 +122,7 @@ def _end(row: Any) -> GroupEnd | None:
 
 
 def _row(
-    row: Any, triggers: Mapping[str, Mapping[str, int]], lag: Mapping[str, int], recorded: _LastRecord | None
+    row: Any, causes: Mapping[str, Mapping[str, int]], lag: Mapping[str, int], recorded: _LastRecord | None
 ) -> IndexRow:
     group = row["group_id"]
     members = row["members"]
@@ -141,7 +141,7 @@ def _row(
         row["seconds"],
         row["longest"],
         row["reprocessed"],
-        triggers.get(group, {}),
+        causes.get(group, {}),
         None if row["last"] is None else time_of(row["last"]),
         lag.get(group),
     )

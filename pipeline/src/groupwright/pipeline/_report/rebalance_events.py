@@ -13,7 +13,7 @@ from groupwright.pipeline._transforms.churn import STORM_REBALANCES, STORM_SECON
 _OF_EPOCHS = (
     "group_id",
     "group_type",
-    "trigger",
+    "cause",
     "generation",
     "joined",
     "left",
@@ -30,15 +30,15 @@ def rebalance_events(rebalances: DataFrame) -> DataFrame:
 
     The columns are those of `rebalances`, and `handovers`, their number. The duration is that from the first
     start to the last end, since members may measure both rebalances as one. Moves and reprocessed messages
-    are totals, or null if one of them is unknown; `generation` and `trigger` are those of the rebalance that
+    are totals, or null if one of them is unknown; `generation` and `cause` are those of the rebalance that
     caused the handovers. `storm` is set if it was at least the fifth of the group within 10 minutes.
     """
     of_group = Window.partitionBy("group_id").orderBy("completed", "generation")
-    is_handover = F.coalesce(F.col("trigger") == "handover", F.lit(False))  # noqa: FBT003 - a value
+    is_handover = F.coalesce(F.col("cause") == "handover", F.lit(False))  # noqa: FBT003 - a value
     numbered = rebalances.withColumn("event", F.sum((~is_handover).cast("int")).over(of_group))
     first = {
         name: F.min_by(name, F.struct("completed", "generation"))
-        for name in ("group_type", "protocol", "trigger", "generation", "joined", "left")
+        for name in ("group_type", "protocol", "cause", "generation", "joined", "left")
     }
     sums = ("moved", "min_moves", "messages_reprocessed")
     started = F.unix_micros("started")

@@ -20,8 +20,8 @@ from groupwright.pipeline._transforms.generations import (
 )
 
 _STABLE = "stable"
-_CAUSES = ("leave", "join", "subscription", "metadata")
-"""Causes in order of precedence: the first that applies is the trigger."""
+_PRECEDENCE = ("leave", "join", "subscription", "metadata")
+"""Causes of an epoch: of those that apply, the first is the cause of the generation."""
 
 
 @dataclass(slots=True)
@@ -229,7 +229,7 @@ def _apply_current_assignment(group: ConsumerGroup, value: Mapping[str, Any], *,
 
 
 def _generation(group: ConsumerGroup, time: datetime) -> Generation:
-    trigger = next((cause for cause in _CAUSES if cause in group.causes), "epoch")
+    cause = next((cause for cause in _PRECEDENCE if cause in group.causes), "epoch")
     return Generation(
         number=group.epoch,
         completed=time,
@@ -239,7 +239,7 @@ def _generation(group: ConsumerGroup, time: datetime) -> Generation:
         },
         protocol=next((each.assignor for each in group.members.values() if each.assignor), None),
         started=group.started,
-        trigger="first" if group.stable_epoch < 0 and trigger == "join" else trigger,
+        cause="first" if group.stable_epoch < 0 and cause == "join" else cause,
     )
 
 

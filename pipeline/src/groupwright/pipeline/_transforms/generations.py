@@ -39,7 +39,7 @@ class Generation:
         members: Its members, by member id.
         protocol: The assignor.
         started: When its rebalance began, if recorded.
-        trigger: The reason for its rebalance, if recorded.
+        cause: The cause of its rebalance, if recorded.
     """
 
     number: int
@@ -47,7 +47,7 @@ class Generation:
     members: Mapping[str, GroupMember]
     protocol: str | None = None
     started: datetime | None = None
-    trigger: str | None = None
+    cause: str | None = None
 
     @property
     def partitions(self) -> set[tuple[str, int]]:
@@ -66,7 +66,7 @@ class Change:
 
     before: Generation | None
     after: Generation
-    trigger: str
+    cause: str
     joined: tuple[str, ...] | None
     left: tuple[str, ...] | None
     partitions: int
@@ -110,12 +110,12 @@ def change(
     """
     joined, left = difference(after, before), difference(before, after)
     moved, fewest, error = _moves(before, after, partition_counts)
-    trigger = after.trigger or _trigger(before, after, partition_counts, joined, left, begins=begins)
-    is_unknown = before is None and trigger == "unknown"
+    cause = after.cause or _cause(before, after, partition_counts, joined, left, begins=begins)
+    is_unknown = before is None and cause == "unknown"
     return Change(
         before=before,
         after=after,
-        trigger=trigger,
+        cause=cause,
         joined=None if is_unknown else joined,
         left=None if is_unknown else left,
         partitions=sum(member.size for member in after.members.values()),
@@ -140,7 +140,7 @@ def difference(first: Generation | None, second: Generation | None) -> tuple[str
     )
 
 
-def _trigger(
+def _cause(
     before: Generation | None,
     after: Generation,
     partition_counts: Mapping[str, int],
@@ -151,7 +151,7 @@ def _trigger(
 ) -> str:
     """Derive the reason for a rebalance from two generations.
 
-    If members both left and joined, as in a replacement, the trigger is `leave`. A group's first recorded
+    If members both left and joined, as in a replacement, the cause is `leave`. A group's first recorded
     generation need not be number 1: each member that joins before the first assignment may start another one.
     """
     if before is None:

@@ -86,7 +86,7 @@ def epoch_rows(records: Iterable[Record], group: ConsumerGroup | None = None) ->
             "started": started,
             "completed": after.completed,
             "duration_seconds": started and (after.completed - started).total_seconds(),
-            "trigger": after.trigger,
+            "cause": after.cause,
             "members_before": len(before.members) if before else 0,
             "members_after": len(after.members),
             "joined": difference(after, before),

@@ -340,7 +340,7 @@ def _row(group_id: str, group_type: str, change: Change, events: "_MemberEvents"
         "started": started,
         "completed": after.completed,
         "duration_seconds": started and (ended - started).total_seconds(),
-        "trigger": "expiry" if events.show_expiry(change) else change.trigger,
+        "cause": "expiry" if events.show_expiry(change) else change.cause,
         "members_before": len(before.members) if before else None if change.joined is None else 0,
         "members_after": len(after.members),
         "joined": None if change.joined is None else list(change.joined),

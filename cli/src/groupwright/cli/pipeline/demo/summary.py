@@ -35,7 +35,7 @@ def show(console: Console, tables: Mapping[str, DataFrame]) -> int:
         shown.add_row(
             row.group_id,
             f"{row.rebalances:,}",
-            ", ".join(sorted(row.triggers)),
+            ", ".join(sorted(row.causes)),
             *(_total(row, name, form) for name, form in _TOTALS.items()),
             ", ".join(sorted(row.flapping or ())) or "-",
             "unknown" if row.lag is None else f"{row.lag:,}",
@@ -59,7 +59,7 @@ def _groups(tables: Mapping[str, DataFrame]) -> DataFrame:
         .groupBy("group_id")
         .agg(
             F.count("*").alias("rebalances"),
-            F.collect_set("trigger").alias("triggers"),
+            F.collect_set("cause").alias("causes"),
             *(F.sum(name).alias(name) for name in _TOTALS),
             *(F.count(name).alias(f"known_{name}") for name in _TOTALS),
         )
