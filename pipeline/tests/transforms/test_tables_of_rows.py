@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -254,6 +255,21 @@ def test_generations_are_joined_to_events_and_to_commits_that_went_back(spark: S
     )
     assert (sixth.moved, sixth.min_moves, sixth.error) == (2, 2, "fenced")
     assert [row.messages_reprocessed for row in (fourth, fifth, sixth)] == [0, 40, 5]
+
+
+def test_a_history_of_rows_without_a_wanted_column_is_an_error(spark: SparkSession) -> None:
+    tables = (
+        schemas.GROUP_GENERATIONS,
+        schemas.GROUP_MEMBERS,
+        schemas.CONSUMER_GROUP_RECORDS,
+        schemas.CLIENT_EVENTS,
+        schemas.OFFSET_COMMITS,
+        schemas.GROUP_STATES,
+    )
+    frames = [rows_of(spark, table) for table in tables]
+    frames[3] = frames[3].drop("error")
+    with pytest.raises(AnalysisException, match="`error`"):
+        rebalances.histories(*frames)
 
 
 def test_lag_is_what_was_not_committed_when_the_log_was_sampled(spark: SparkSession) -> None:

@@ -34,6 +34,7 @@ from groupwright.pipeline.record_schemas import (
 
 __all__ = [
     "BASE_TABLES",
+    "CAUSES",
     "CHURN",
     "CLIENT_EVENTS",
     "CONSUMER_GROUP_RECORDS",
@@ -54,7 +55,6 @@ __all__ = [
     "STREAMS_GROUP_RECORDS",
     "TABLES",
     "TOPIC_PARTITIONS",
-    "CAUSES",
     "Table",
     "names",
 ]

@@ -8,14 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._tables import Tables
+from groupwright.pipeline._tables.arrow import to_arrow
 from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
 
 _RECENT = timedelta(days=1)
@@ -117,8 +116,8 @@ def frame(spark: SparkSession, positions: Positions) -> DataFrame:
         for name, topic in positions.topics.items()
         for partition, offset in topic.offsets.items()
     ]
-    schema = schemas.READ_POSITIONS.schema
-    return spark.createDataFrame(pa.Table.from_pylist(rows, to_arrow_schema(schema)), schema).coalesce(1)
+    table = schemas.READ_POSITIONS
+    return spark.createDataFrame(to_arrow(rows, table), table.schema).coalesce(1)
 
 
 def recreations(tables: Tables, since: date | None) -> list[int]:

@@ -52,9 +52,7 @@ def query_index(
     lag = _last_lag(of_shown(tables["lag"])) if "lag" in tables else {}
     generations = tables.get("group_generations")
     recorded = {} if generations is None else _last_records(of_shown(generations))
-    return [
-        _row(row, causes, lag, recorded.get(row["group_id"])) for row in rows
-    ], groups.distinct().count()
+    return [_row(row, causes, lag, recorded.get(row["group_id"])) for row in rows], groups.distinct().count()
 
 
 def _shown(events: DataFrame, groups: DataFrame, limits: Limits) -> DataFrame:

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
-from groupwright.pipeline._tables.empty import empty_frame
+from groupwright.pipeline._tables.arrow import empty_frame
 from groupwright.pipeline._tables.java import java_class
 from groupwright.pipeline._tables.protocol import Batch, WriteLease
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from groupwright.pipeline._tables.empty import empty_frame
+from groupwright.pipeline._tables.arrow import empty_frame
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._tables.protocol import Batch, WriteLease
 from groupwright.pipeline.errors import TablesError

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import schemas
+from groupwright.pipeline._tables.arrow import to_arrow
 from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup
 from groupwright.pipeline._transforms.generations import difference
 
@@ -64,7 +64,7 @@ def _epochs(table: pa.Table) -> pa.Table:
     state = next((row["state"] for row in rows if row["state"]), None)
     records = [row for row in rows if row["record_kind"]]
     epochs = [{**group, **row} for row in epoch_rows(records, ConsumerGroup.from_json(state))]
-    return pa.Table.from_pylist(epochs, schema=to_arrow_schema(schemas.GROUP_EPOCHS.schema))
+    return to_arrow(epochs, schemas.GROUP_EPOCHS)
 
 
 def epoch_rows(records: Iterable[Record], group: ConsumerGroup | None = None) -> Iterator[dict[str, Any]]:

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import schemas
+from groupwright.pipeline._tables.arrow import to_arrow
 from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup
 from groupwright.pipeline._transforms.group_epochs import Record, all_records, rows_in_log_order, translated
 
@@ -74,8 +74,6 @@ def _apply(
     dates: Sequence[date],
     translate: Translation,
 ) -> DataFrame:
-    schema = to_arrow_schema(schemas.GROUP_STATES.schema)
-
     def process_group(table: pa.Table) -> pa.Table:
         rows = rows_in_log_order(table)
         key = {name: rows[0][name] for name in _KEY}
@@ -83,7 +81,7 @@ def _apply(
         names = next((dict(row["names"]) for row in rows if row["names"]), {})
         texts = states_by_date(state, [row for row in rows if row["record_kind"]], names, dates, translate)
         found = [{**key, "state": text, "date": day} for day, text in texts if text]
-        return pa.Table.from_pylist(found, schema=schema)
+        return to_arrow(found, schemas.GROUP_STATES)
 
     rows = records.unionByName(states.select(*_KEY, "state"), allowMissingColumns=True)
     none = F.lit(None).cast("map<string, string>")

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from groupwright.pipeline import schemas
+from groupwright.pipeline._tables.arrow import to_arrow
 from groupwright.pipeline._transforms.base import MAX_LOSS_DELAY
 from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup
 from groupwright.pipeline._transforms.generations import Change, Generation, GroupMember, change, changes
@@ -27,6 +27,23 @@ Row = Mapping[str, Any]
 
 _MAX_EVENT_DISTANCE = timedelta(hours=1)
 """Maximum time between an event and its generation: a recreated group numbers generations from 1 again."""
+_ROWS = {
+    "generation": ("generation", "protocol", "protocol_type", "tombstone", "members"),
+    "record": (
+        "log_time",
+        "record_kind",
+        "tombstone",
+        *(
+            each.name
+            for each in schemas.CONSUMER_GROUP_RECORDS.schema
+            if isinstance(each.dataType, StructType)
+        ),
+    ),
+    "event": ("client_id", "member_id", "generation", "outcome", "started_at", "ended_at", "error"),
+    "rewind": ("messages",),
+    "state": ("state",),
+}
+"""The kinds of rows in a history, each with its columns."""
 _GENERATIONS_BEFORE = 3
 """Generations of a group before a date that are read: a partition that a cooperative handover has revoked
 and not assigned yet is not in the last one."""
@@ -82,7 +99,7 @@ def histories(
         ),
     }
     parts = [
-        rows.select("group_id", "time", "log_offset", F.struct(_columns_of(kind, rows)).alias(kind))
+        rows.select("group_id", "time", "log_offset", F.struct(*_ROWS[kind]).alias(kind))
         for kind, rows in kinds.items()
     ]
     combined = parts[0]
@@ -223,22 +240,6 @@ def _distinct(events: DataFrame) -> DataFrame:
     return events.dropDuplicates(["id"])
 
 
-def _columns_of(kind: str, rows: DataFrame) -> list[str]:
-    wanted = {
-        "generation": ["generation", "protocol", "protocol_type", "tombstone", "members"],
-        "record": ["log_time", "record_kind", "tombstone", *_RECORD_KINDS],
-        "event": ["client_id", "member_id", "generation", "outcome", "started_at", "ended_at", "error"],
-        "rewind": ["messages"],
-        "state": ["state"],
-    }[kind]
-    return [name for name in wanted if name in rows.columns]
-
-
-_RECORD_KINDS = [
-    field.name for field in schemas.CONSUMER_GROUP_RECORDS.schema if isinstance(field.dataType, StructType)
-]
-
-
 def _rebalances(table: pa.Table, names: Mapping[str, str], *, begins: bool) -> pa.Table:
     """Process one group's history."""
     group_id = table.column("group_id")[0].as_py()
@@ -264,16 +265,14 @@ def _rebalances(table: pa.Table, names: Mapping[str, str], *, begins: bool) -> p
         ]
     rows.sort(key=_log_offset)
     _add_rewinds(rows, by_kind["rewind"])
-    return pa.Table.from_pylist([row for _, row in rows], schema=to_arrow_schema(schemas.REBALANCES.schema))
+    return to_arrow([row for _, row in rows], schemas.REBALANCES)
 
 
 def _by_kind(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each kind, in log order; events, which are of another log, in order of time."""
     by_kind: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in table.sort_by([("log_offset", "ascending"), ("time", "ascending")]).to_pylist():
-        kind = next(
-            kind for kind in ("generation", "record", "event", "rewind", "state") if row[kind] is not None
-        )
+        kind = next(kind for kind in _ROWS if row[kind] is not None)
         by_kind[kind].append(row)
     # States are those at the end of a date, so the records of a date come after those of the date before.
     by_kind["record"].sort(key=lambda row: _time(row).date())
@@ -450,13 +449,15 @@ def _consumer_members(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
         rows += [
             row for each in group.generations([record]) for row in _member_rows(each, epochs[each.number])
         ]
-    return pa.Table.from_pylist(rows, schema=to_arrow_schema(schemas.GROUP_MEMBERS.schema))
+    return to_arrow(rows, schemas.GROUP_MEMBERS)
 
 
 def _member_rows(generation: Generation, epoch: Row) -> list[dict[str, Any]]:
     """Return the rows of `group_members` of a stable epoch, with the position of its record."""
+    without = dict.fromkeys(schemas.GROUP_MEMBERS.schema.names)  # the other columns are of classic groups
     return [
         {
+            **without,
             "group_id": epoch["group_id"],
             "generation": generation.number,
             "member_id": member.id,
