@@ -52,7 +52,7 @@ def test_every_section_says_what_it_found(report: Any, sections: Any) -> None:
     assert "our_rules:Pinning" in text["what-if"], (
         "an assignor that failed is in the table, and not the best one"
     )
-    assert "librdkafka:cooperative-sticky is librdkafka's, all without racks" in text["what-if"]
+    assert "the classes of Kafka's Java client, without racks" in text["what-if"]
     assert re.search(r"payments.settlement made \d+% of the avoidable moves", text["groups"])
     assert all(group in text["groups"] for group in ("payments.settlement", "search-indexer", "audit"))
     assert "The last 12 of 34 rebalances" in text["group-0"]

@@ -24,7 +24,6 @@ from groupwright.pipeline._what_if.java_assignor import java_assignor
 from groupwright.pipeline.what_if import (
     ACTUAL,
     JAVA_ASSIGNORS,
-    LIBRDKAFKA_ASSIGNOR,
     WHAT_IF,
     WHAT_IF_GENERATIONS,
     compare,
@@ -173,15 +172,12 @@ def at(seconds: int) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def test_assignors_of_java_and_librdkafka_are_replayed_beside_ours(
-    tables: tuple[DataFrame, DataFrame],
-) -> None:
+def test_assignors_of_java_are_replayed_beside_ours(tables: tuple[DataFrame, DataFrame]) -> None:
     assert JAVA_ASSIGNORS == ("java:sticky", "java:cooperative-sticky")
-    others = (*JAVA_ASSIGNORS, LIBRDKAFKA_ASSIGNOR)
-    played = run_what_if(*tables, ["sticky", "cooperative-sticky", *others], tasks=1)
+    played = run_what_if(*tables, ["sticky", "cooperative-sticky", *JAVA_ASSIGNORS], tasks=1)
     rows = {(r.group_id, r.assignor, r.generation): r for r in played.collect()}
     assert not [row.error for row in rows.values() if row.error]
-    for other in others:
+    for other in JAVA_ASSIGNORS:
         for measure in ("moved", "rounds", "stopped", "imbalance"):
             ours = rows["billing", other.partition(":")[2], 2][measure]
             assert rows["billing", other, 2][measure] == ours, "with equal subscriptions all are optimal"

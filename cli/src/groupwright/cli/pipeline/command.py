@@ -99,9 +99,8 @@ def what_if(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A built-in assignor, `java:sticky`, `java:cooperative-sticky`, "
-            "`librdkafka:cooperative-sticky`, or `package.module:Class`; repeatable. By default all of "
-            "Kafka's; Java's and librdkafka's only if the history is small.",
+            help="A built-in assignor, `java:sticky`, `java:cooperative-sticky`, or `package.module:Class`; "
+            "repeatable. By default all of Kafka's; Java's only if the history is small.",
         ),
     ] = None,
     out: Annotated[

@@ -17,7 +17,6 @@ from groupwright.pipeline.report import Compared, TimeRange, write_report
 from groupwright.pipeline.what_if import (
     ASSUMPTIONS,
     JAVA_ASSIGNORS,
-    LIBRDKAFKA_ASSIGNOR,
     compare,
     findings,
     run_what_if,
@@ -28,7 +27,7 @@ ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """The default assignors of what-if studies."""
 
 _SMALL_HISTORY = 2_000
-"""Generations up to which Java's and librdkafka's assignors are replayed by default: one group at a time."""
+"""Generations up to which Java's assignors are replayed by default: one group at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +170,12 @@ def replay(tables: Mapping[str, DataFrame], assignors: Sequence[str] | None) -> 
 
     Args:
         tables: Tables by name.
-        assignors: The assignors; None for those of Kafka, and also those of Java and librdkafka if the
-            history is small.
+        assignors: The assignors; None for those of Kafka, and also those of Java if the history is small.
     """
     generations = tables[schemas.GROUP_GENERATIONS.name]
     if assignors is None:
         is_small = generations.limit(_SMALL_HISTORY + 1).count() <= _SMALL_HISTORY
-        assignors = (*ASSIGNORS, *JAVA_ASSIGNORS, LIBRDKAFKA_ASSIGNOR) if is_small else ASSIGNORS
+        assignors = (*ASSIGNORS, *JAVA_ASSIGNORS) if is_small else ASSIGNORS
     return run_what_if(
         generations,
         tables[schemas.GROUP_MEMBERS.name],

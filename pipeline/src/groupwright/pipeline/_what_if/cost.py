@@ -36,8 +36,7 @@ ASSUMPTIONS = (
     ),
     (
         "sticky and cooperative-sticky are Groupwright's, which make the fewest moves. java:sticky and "
-        "java:cooperative-sticky are the classes of Kafka's Java client, and "
-        "librdkafka:cooperative-sticky is librdkafka's, all without racks."
+        "java:cooperative-sticky are the classes of Kafka's Java client, without racks."
     ),
 )
 """Assumptions of a what-if study, in sentences."""

@@ -1,7 +1,6 @@
 """What-if studies on Spark: each group's history is replayed by one task."""
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +12,6 @@ from groupwright.pipeline._what_if.assignment_cache import AssignmentCache
 from groupwright.pipeline._what_if.group_shape import Racks
 from groupwright.pipeline._what_if.history import TopicMetadata
 from groupwright.pipeline._what_if.java_assignor import PREFIX, java_assignor
-from groupwright.pipeline._what_if.librdkafka_assignor import (
-    LIBRDKAFKA_PREFIX,
-    LibrdkafkaCooperativeSticky,
-    librdkafka_assignor,
-)
-from groupwright.pipeline._what_if.librdkafka_leader import LibrdkafkaLeader
 from groupwright.pipeline._what_if.loading import LoadedAssignor, load_assignor
 from groupwright.pipeline._what_if.replay import ACTUAL, RESULT, replay_group
 from groupwright.pipeline._what_if.tables import WHAT_IF, WHAT_IF_GENERATIONS
@@ -50,8 +43,8 @@ def run_what_if(
     until it no longer withholds partitions; in the recorded history, handover generations are merged with the
     rebalance that caused them. `ASSUMPTIONS` lists all assumptions.
 
-    The DataFrame is lazy and expensive: write or cache it before using it twice. The assignors of Java and of
-    librdkafka are the exception: the driver replays the history with them at once, one group at a time.
+    The DataFrame is lazy and expensive: write or cache it before using it twice. Java's assignors are the
+    exception: the driver replays the history with them at once, one group at a time.
 
     Args:
         generations: `group_generations`. Protocol types other than `consumer` are skipped, and so are share
@@ -59,8 +52,8 @@ def run_what_if(
             `log_partition` and `log_offset`.
         members: `group_members`.
         assignors: Names of built-in assignors (`range`, `roundrobin`, `sticky`, `cooperative-sticky`,
-            `co-partitioned-sticky`), of Java's (`java:sticky`, `java:cooperative-sticky`) or of librdkafka's
-            (`librdkafka:cooperative-sticky`), or import paths of custom ones, `package.module:Class`.
+            `co-partitioned-sticky`) or of Java's (`java:sticky`, `java:cooperative-sticky`), or import paths
+            of custom ones, `package.module:Class`.
         rebalances: `rebalances`, which has the measured durations; without it partition-seconds are null.
         topics: Topic metadata, sent to every worker: `topic`, `partitions`, and optionally `racks`, an array
             with the racks of each partition's replicas, and `weights`, an array with the weight of each
@@ -77,20 +70,13 @@ def run_what_if(
     if len(set(assignors)) < len(assignors):
         raise InvalidInputError(f"an assignor is given more than once: {', '.join(assignors)}")
     spark = generations.sparkSession
-    # Its process starts with the first assignment.
-    leader = LibrdkafkaLeader(LibrdkafkaCooperativeSticky.name)
-    in_driver = [
-        LoadedAssignor(
-            name,
-            java_assignor(name, spark._jvm)  # noqa: SLF001 - as PySpark's own modules
-            if name.startswith(PREFIX)
-            else librdkafka_assignor(name, leader),
-            is_cached=False,
-        )
+    jvm = spark._jvm  # noqa: SLF001 - as PySpark's own modules
+    of_java = [
+        LoadedAssignor(name, java_assignor(name, jvm), is_cached=False)
         for name in assignors
-        if name.startswith((PREFIX, LIBRDKAFKA_PREFIX))
+        if name.startswith(PREFIX)
     ]
-    others = tuple(name for name in assignors if not name.startswith((PREFIX, LIBRDKAFKA_PREFIX)))
+    others = tuple(name for name in assignors if not name.startswith(PREFIX))
     for name in others:
         load_assignor(name)
     tasks = tasks or _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
@@ -98,10 +84,8 @@ def run_what_if(
     rows = _records(records).unionByName(_members(members)).repartition(tasks, "group_id").groupBy("group_id")
     metadata = _topic_metadata(topics)
     replayed = rows.applyInArrow(_replayer(others, metadata), _RESULT_SCHEMA)
-    if in_driver:
-        packed = rows.applyInArrow(_packed, _PACKED_SCHEMA)
-        with closing(leader):
-            found = _replay_in_driver(packed, in_driver, metadata)
+    if of_java:
+        found = _replay_in_driver(rows.applyInArrow(_packed, _PACKED_SCHEMA), of_java, metadata)
         replayed = replayed.unionByName(spark.createDataFrame(found, _RESULT_SCHEMA))
     timed = replayed.withColumn("time", F.timestamp_micros("time")).withColumn("date", F.to_date("time"))
     return timed.select(*WHAT_IF_GENERATIONS.columns)
