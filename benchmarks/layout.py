@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -84,10 +85,21 @@ def keep_results(
     draw: Callable[[Path, Results], bool],
     page: Callable[[Results, str | None], Iterator[str]],
 ) -> list[Path]:
-    """Write the page, the numbers, and the plot if `draw` can; return their paths."""
+    """Write the page, the numbers, and the plot; return their paths.
+
+    There is no plot if `draw` has nothing to draw, or matplotlib is not installed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     text, numbers, plot = (folder / f"{name}.{kind}" for kind in ("md", "json", "svg"))
     numbers.write_text(json.dumps(asdict(results), separators=(",", ":")) + "\n")
-    is_drawn = draw(plot, results)
+    try:
+        is_drawn = draw(plot, results)
+    except ImportError:
+        is_drawn = False
     text.write_text("\n".join(page(results, plot.name if is_drawn else None)))
     return [text, numbers, plot] if is_drawn else [text, numbers]
+
+
+def read_results(path: Path, kind: type[Results]) -> Results:
+    """Return the results whose numbers were kept in a file."""
+    return TypeAdapter(kind).validate_json(path.read_text(encoding="utf-8"))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from benchmarks.assignors.cases import CONTESTANTS, SERIES, Event, Subscriptions
 from benchmarks.assignors.results import Results, Row, Status
+from benchmarks.pictures import new_figure, save
 
 _PANELS = (
     ("sticky", Event.FULL, "sticky: no member owns anything"),
@@ -15,16 +16,12 @@ _MARKERS = ("o", "s", "^", "D", "v")
 
 
 def draw(path: Path, results: Results) -> bool:
-    """Draw the plot into an SVG file; return whether there is anything to draw, and matplotlib to draw it."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - is optional
-    except ImportError:
-        return False
+    """Draw the plot into an SVG file; return whether there is anything to draw."""
     panels = [(title, _series(results, assignor, event)) for assignor, event, title in _PANELS]
     panels = [(title, rows) for title, rows in panels if rows]
     if not panels:
         return False
-    figure = Figure(figsize=(10, 4.2 * -(-len(panels) // 2)), layout="constrained")
+    figure = new_figure(10, 4.2 * -(-len(panels) // 2))
     grid = figure.subplots(-(-len(panels) // 2), 2, squeeze=False)
     for axes, (title, rows) in zip(grid.flat, panels, strict=False):
         for name, marker in zip(CONTESTANTS, _MARKERS, strict=True):
@@ -38,6 +35,7 @@ def draw(path: Path, results: Results) -> bool:
             axes.plot(*_columns([*answers[-1:], *late]), linestyle=":", color=color)
             axes.plot(*_columns(late), linestyle="", marker=marker, markerfacecolor="white", color=color)
         axes.set(title=title, xlabel="partitions", ylabel="ms", xscale="log", yscale="log")
+        axes.minorticks_off()
         axes.grid(visible=True, alpha=0.3)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
@@ -45,7 +43,7 @@ def draw(path: Path, results: Results) -> bool:
     figure.suptitle(
         "The leader's whole step, bytes to bytes; equal subscriptions (hollow: no answer by then)"
     )
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)
     return True
 
 

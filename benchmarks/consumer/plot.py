@@ -7,17 +7,14 @@ from typing import Any
 from benchmarks.consumer.plan import JOINERS
 from benchmarks.consumer.results import JoinRun, Results
 from benchmarks.consumer.targets import best_rate
+from benchmarks.pictures import new_figure, save
 
 
 def draw(path: Path, results: Results) -> bool:
-    """Draw the plot into an SVG file; return whether there is anything to draw, and matplotlib to draw it."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - is optional
-    except ImportError:
-        return False
+    """Draw the plot into an SVG file; return whether there is anything to draw."""
     if not results.throughput or not results.joins:
         return False
-    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    figure = new_figure(13, 4.2)
     throughput, joins, gaps = figure.subplots(1, 3)
     _draw_throughput(throughput, results)
     _draw_joins(joins, results, "consumed")
@@ -25,7 +22,7 @@ def draw(path: Path, results: Results) -> bool:
     _draw_joins(gaps, results, "gap")
     gaps.set(title="longest gap of the partitions that stay", ylabel="s")
     joins.legend(fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)
     return True
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from benchmarks.instrumentation import report
 from benchmarks.instrumentation.consumption import METHODS, Method, Rates, closing, compare, fill
-from benchmarks.instrumentation.report import draw, page, table
 from benchmarks.instrumentation.results import Results, Scrape
-from benchmarks.layout import keep_results, printed
+from benchmarks.layout import printed
 from benchmarks.machine import describe
 from confluent_kafka import Consumer, TopicPartition
 from prometheus_client import CollectorRegistry, generate_latest
@@ -56,9 +56,9 @@ def main(
         len(text[-1]),
         memory,
     )
-    Console().print(printed(table(results)))
+    Console().print(printed(report.table(results)))
     if keep:
-        keep_results(_ROOT / "docs" / "benchmarks", "instrumentation", results, draw, page)
+        report.keep(_ROOT / "docs" / "benchmarks", results)
     checks = list(results.checks())
     print(*(f"{'kept' if kept else 'EXCEEDED'}: {text}" for text, kept in checks), sep="\n")
     raise typer.Exit(int(not all(kept for _, kept in checks)))

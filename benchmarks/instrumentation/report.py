@@ -5,9 +5,15 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.instrumentation.results import LEAST_RATIO, Results
-from benchmarks.layout import Table, markdown
+from benchmarks.layout import Table, keep_results, markdown
+from benchmarks.pictures import new_figure, save
 
 _CPU = [f"{whose} CPU µs {which}" for whose in ("thread", "process") for which in ("without", "with")]
+
+
+def keep(folder: Path, results: Results) -> list[Path]:
+    """Write the page, the numbers, and the plot if matplotlib is installed; return their paths."""
+    return keep_results(folder, "instrumentation", results, draw, page)
 
 
 def table(results: Results) -> Table:
@@ -96,15 +102,11 @@ itself, with instrumentation and without.
 
 
 def draw(path: Path, results: Results) -> bool:
-    """Draw the plot into an SVG file; return whether matplotlib is installed to draw it."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - is optional
-    except ImportError:
-        return False
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    """Draw the plot into an SVG file; return True."""
+    figure = new_figure(10, 3.6)
     ratios, scrapes = figure.subplots(1, 2)
     for method, rates in results.rates.items():
-        ratios.plot(range(1, 1 + len(rates.ratios)), rates.ratios, "o-", label=method)
+        ratios.plot(range(1, 1 + len(rates.ratios)), rates.ratios, label=method)
     ratios.axhline(LEAST_RATIO, color="tab:red", linestyle="--", label="limit")
     ratios.set(title="throughput with over without: more is better", xlabel="round")
     ratios.legend(fontsize="small")
@@ -113,5 +115,5 @@ def draw(path: Path, results: Results) -> bool:
         scrapes.hist(scrape.milliseconds, bins=40, alpha=0.7, label=label)
     scrapes.set(title="time of a scrape: less is better", xlabel="ms", ylabel="scrapes")
     scrapes.legend(fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)
     return True

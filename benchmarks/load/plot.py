@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks.load.plan import CONTESTANTS
 from benchmarks.load.results import Results, Run
+from benchmarks.pictures import new_figure, save
 
 _COLORS = ("tab:gray", "tab:orange", "tab:blue", "tab:green")
 _BAR = 0.2
@@ -12,11 +13,7 @@ _MIDDLE = (len(CONTESTANTS) - 1) / 2
 
 
 def draw(path: Path, results: Results) -> bool:
-    """Draw the plot into an SVG file; return whether there is anything to draw, and matplotlib to draw it."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - is optional
-    except ImportError:
-        return False
+    """Draw the plot into an SVG file; return whether there is anything to draw."""
     runs = {
         shape: {name: outcome.run for name, outcome in outcomes.items() if outcome.run is not None}
         for shape, outcomes in results.shapes.items()
@@ -24,7 +21,7 @@ def draw(path: Path, results: Results) -> bool:
     runs = {shape: by_name for shape, by_name in runs.items() if by_name}
     if not runs:
         return False
-    figure = Figure(figsize=(14, 8), layout="constrained")
+    figure = new_figure(14, 8)
     (drain, throughput), (moves, lag) = figure.subplots(2, 2)
     _bars(drain, runs, lambda run: run.drain.seconds, lambda run: run.drain.ideal_seconds, "{:.1f}")
     drain.set(title="time to drain a backlog: less is better", ylabel="s")
@@ -47,7 +44,7 @@ def draw(path: Path, results: Results) -> bool:
     lag.set_ylim(bottom=0)
     lag.grid(visible=True, alpha=0.3)
     figure.legend(*drain.get_legend_handles_labels(), loc="outside lower center", ncols=len(CONTESTANTS) + 1)
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)
     return True
 
 

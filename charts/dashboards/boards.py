@@ -1,4 +1,4 @@
-"""The dashboards, and the paths of their JSON."""
+"""The dashboards, and the paths of what is made of them."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from charts.dashboards import cluster, fleet, group, rebalance, services
 from charts.dashboards.model import Board
 
 FOLDER = Path(__file__).parents[1] / "groupwright" / "dashboards"
+OUTLINE = Path(__file__).parents[2] / "docs" / "dashboards" / f"{group.BOARD.uid}.svg"
 BOARDS = (group.BOARD, fleet.BOARD, rebalance.BOARD, cluster.BOARD, services.BOARD)
 
 

@@ -1,7 +1,6 @@
 """The panels as they are committed, asked of a Prometheus as Grafana would ask."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,6 @@ from charts.live.prometheus import Prometheus, Series
 
 RATE_INTERVAL = "5s"
 """Four scrapes and more, as Grafana would choose."""
-
-
-_LABEL = re.compile(r"\{\{(\w+)\}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +33,10 @@ class Answer:
     target: dict[str, Any]
     series: list[Series]
 
-    def name(self, series: Series) -> str:
-        """Return what the legend calls a series."""
-        legend: str = self.target.get("legendFormat", "")
-        return _LABEL.sub(lambda found: series.labels.get(found[1], ""), legend).strip()
-
 
 def panels(board: Board) -> Iterator[dict[str, Any]]:
     """Yield a dashboard's panels, and its rows, as they are committed."""
     yield from json.loads(path(board).read_text(encoding="utf-8"))["panels"]
-
-
-def names(board: Board) -> set[str]:
-    """Return the names of a dashboard's variables."""
-    committed = json.loads(path(board).read_text(encoding="utf-8"))
-    return {each["name"] for each in committed["templating"]["list"]}
 
 
 def ask(

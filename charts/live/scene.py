@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import confluent_kafka
 from charts.live.prometheus import PATIENCE_SECONDS
-from charts.live.stream import Stream
+from charts.live.stream import stream_status
 from confluent_kafka import KafkaException, Message, Producer
 from prometheus_client import CollectorRegistry, start_http_server
 
@@ -111,10 +111,9 @@ def exporting(servers: str) -> Iterator[int]:
 class Scene:
     """Groups ``billing`` (Groupwright) and ``mail`` (confluent-kafka), three members each, and a producer."""
 
-    def __init__(self, kafka: LocalKafka, stream: Stream) -> None:
-        """Create the scene on a broker with the settings `BROKER`, and with this stream of the pipeline."""
+    def __init__(self, kafka: LocalKafka) -> None:
+        """Create the scene on a broker with the settings `BROKER`."""
         self.kafka = kafka
-        self._stream = stream
         self.targets: dict[str, int] = {}
         """The ports that serve metrics, by job."""
         self._registries = {group: CollectorRegistry() for group in _CLIENTS}
@@ -139,7 +138,7 @@ class Scene:
             for number, callback_seconds in ((1, 0.05), (2, 0.05), (3, 0.2)):
                 self.join(group, f"{group}-{number}", callback_seconds=callback_seconds)
         self.settle()
-        self.targets["stream"] = self._cleanup.enter_context(self._stream(self.kafka.bootstrap_servers))
+        self.targets["stream"] = self._cleanup.enter_context(stream_status())
         return self
 
     def __exit__(

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
-from charts.dashboards import known, promql
-from charts.dashboards.boards import BOARDS, FOLDER, path
+from charts.dashboards import group, known, promql
+from charts.dashboards.boards import BOARDS, FOLDER, OUTLINE, path
 from charts.dashboards.grafana import page
 from charts.dashboards.limits import VALUES, alerts
 from charts.dashboards.model import Board, Scope
+from charts.dashboards.outline import outline
 
 CHART = Path(__file__).parents[1] / "groupwright"
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
@@ -49,6 +50,10 @@ def labels() -> dict[str, frozenset[str]]:
 @every_board
 def test_what_is_committed_is_what_the_code_makes(board: Board) -> None:
     assert path(board).read_text(encoding="utf-8") == page(board), "run: make docs"
+
+
+def test_the_outline_on_the_page_is_what_the_code_makes() -> None:
+    assert OUTLINE.read_text(encoding="utf-8") == outline(group.BOARD), "run: make docs"
 
 
 def test_nothing_else_is_installed() -> None:

@@ -11,7 +11,6 @@ from charts.dashboards.boards import BOARDS
 from charts.live.panels import Window, ask, panels
 from charts.live.prometheus import Prometheus, wait_until
 from charts.live.scene import BROKER, Scene
-from charts.live.stream import status_alone
 from charts.tools.rendering import render
 
 from groupwright.testing import LocalKafka
@@ -52,7 +51,7 @@ ROUNDS = 40
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    with LocalKafka(config=BROKER) as kafka, Scene(kafka, status_alone) as scene:
+    with LocalKafka(config=BROKER) as kafka, Scene(kafka) as scene:
         yield scene
 
 
