@@ -19,10 +19,11 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 import yaml
-from charts.live.prometheus import PATIENCE_SECONDS, end_process, wait_until
+from charts.live.prometheus import PATIENCE_SECONDS, end_process
 
 from groupwright.testing._kafka.certificates import write_certificates
 from groupwright.testing._kafka.ports import HOST, free_port
+from harness.waiting import wait_until
 
 Manifest = dict[str, Any]
 
@@ -144,7 +145,7 @@ class KubernetesApi:
             response = self._send(method, path, body, content_type)
             return response.status != _TOO_MANY_REQUESTS
 
-        wait_until(done, f"{method} {path}", PATIENCE_SECONDS)
+        wait_until(done, f"{method} {path}")
         return response
 
     def create(self, manifest: Manifest, namespace: str = "", **options: str) -> Response:
@@ -267,7 +268,7 @@ class KubernetesApi:
                 return False
 
         try:
-            wait_until(answers, f"{program} is ready", PATIENCE_SECONDS)
+            wait_until(answers, f"{program} is ready")
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{_last_lines(path)}") from None
 

@@ -3,8 +3,7 @@
 import http.client
 import json
 import subprocess
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +13,7 @@ from urllib.parse import urlencode
 import yaml
 
 from groupwright.testing._kafka.ports import HOST, free_port
+from harness.waiting import wait_until
 
 PATIENCE_SECONDS = 60.0
 
@@ -149,19 +149,6 @@ def end_process(process: subprocess.Popen[bytes], patience: float = PATIENCE_SEC
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Return once a condition holds.
-
-    Raises:
-        TimeoutError: it did not come.
-    """
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {seconds:.0f} s: {what}")
-        time.sleep(0.1)
 
 
 def _point(value: tuple[float, str]) -> tuple[float, float]:

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 from charts.live.kubernetes import KubernetesApi, Manifest
-from charts.live.prometheus import wait_until
 from charts.tests.conftest import EXAMPLES, HelmProgram
 from charts.tools import api_server
 from charts.tools.rendering import CHART, render
+
+from harness.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

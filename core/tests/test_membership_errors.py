@@ -3,7 +3,8 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from groupwright.core.membership_errors import REJECTIONS, ErrorKind, MembershipErrorCode, classify_error
+from groupwright.core.error_codes import ErrorCode, LibrdkafkaError
+from groupwright.core.membership_errors import REJECTIONS, ErrorKind, classify_error
 
 FATAL = KafkaError._FATAL
 
@@ -20,14 +21,18 @@ HEARTBEAT_FATAL = [
 """Those that librdkafka's handler of ConsumerGroupHeartbeat names as fatal."""
 
 
+SHORTER_NAMES = {"UNKNOWN_TOPIC_OR_PARTITION": "UNKNOWN_TOPIC_OR_PART"}
+
+
 def describe(code: int) -> str:
     return KafkaError(code).str()
 
 
 def test_the_codes_are_librdkafkas() -> None:
-    for code in MembershipErrorCode:
-        name = code.name if code > 0 else f"_{code.name}"
-        assert getattr(KafkaError, name) == code
+    for code in ErrorCode:
+        assert code <= 0 or getattr(KafkaError, SHORTER_NAMES.get(code.name, code.name)) == code
+    for own in LibrdkafkaError:
+        assert getattr(KafkaError, f"_{own.name}") == own
 
 
 @pytest.mark.parametrize("cause", HEARTBEAT_FATAL)

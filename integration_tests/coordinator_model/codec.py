@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from groupwright.core import ErrorCode, TopicPartitionKey
 from groupwright.testing._simulation import messages as msg
-from groupwright.testing._simulation.messages import ErrorCode, Request, Response, TopicPartition
+from groupwright.testing._simulation.messages import Request, Response
 
 with warnings.catch_warnings():
     # kafka-python calls these deprecated functions while it is imported.
@@ -145,7 +146,7 @@ def _commit(request: msg.OffsetCommitRequest) -> Any:
     )
 
 
-def _numbers(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def _numbers(partitions: Iterable[TopicPartitionKey]) -> dict[str, list[int]]:
     by_topic: dict[str, list[int]] = {}
     for name, number in partitions:
         by_topic.setdefault(name, []).append(number)
@@ -243,7 +244,7 @@ def _left(_: msg.LeaveGroupRequest, answer: Any) -> msg.LeaveGroupResponse:
     )
 
 
-def _errors(answer: Any) -> tuple[tuple[TopicPartition, ErrorCode], ...]:
+def _errors(answer: Any) -> tuple[tuple[TopicPartitionKey, ErrorCode], ...]:
     return tuple(
         ((topic.name, row.partition_index), ErrorCode(row.error_code))
         for topic in answer.topics

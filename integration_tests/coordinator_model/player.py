@@ -48,6 +48,7 @@ from coordinator_model.programs import (
     Wait,
     step_words,
 )
+from groupwright.core import ErrorCode, TopicPartitionKey
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation import subscription
 from groupwright.testing._simulation.coordinator import Coordinator
@@ -259,7 +260,7 @@ class Player:
         until = self._now() + int(_RESTART_GUARD * 1000)
         while self._now() < until:
             response = await self._connections.ask(request, self._network.patience)
-            loading = msg.ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             if isinstance(response, msg.DescribeGroupsResponse) and response.error is not loading:
                 return
             await self._network.sleep(_PAUSE)
@@ -450,17 +451,17 @@ class _NewId:
 def _learn(client: _Client, number: int, response: Response) -> None:
     client.parked.discard(number)
     match response:
-        case msg.JoinGroupResponse(error=msg.ErrorCode.NONE):
+        case msg.JoinGroupResponse(error=ErrorCode.NONE):
             client.take_id(response.member_id)
             client.generation = response.generation_id
             client.protocol_name = response.protocol_name
             client.members = tuple(sorted(member.member_id for member in response.members))
-        case msg.JoinGroupResponse(error=msg.ErrorCode.MEMBER_ID_REQUIRED):
+        case msg.JoinGroupResponse(error=ErrorCode.MEMBER_ID_REQUIRED):
             client.take_id(response.member_id)
         case (
-            msg.JoinGroupResponse(error=msg.ErrorCode.UNKNOWN_MEMBER_ID | msg.ErrorCode.FENCED_INSTANCE_ID)
-            | msg.HeartbeatResponse(error=msg.ErrorCode.UNKNOWN_MEMBER_ID)
-            | msg.SyncGroupResponse(error=msg.ErrorCode.UNKNOWN_MEMBER_ID)
+            msg.JoinGroupResponse(error=ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.FENCED_INSTANCE_ID)
+            | msg.HeartbeatResponse(error=ErrorCode.UNKNOWN_MEMBER_ID)
+            | msg.SyncGroupResponse(error=ErrorCode.UNKNOWN_MEMBER_ID)
         ):
             client.former_id, client.member_id = client.member_id or client.former_id, ""
         case _:
@@ -476,5 +477,5 @@ def _generation(which: Generation, client: _Client) -> int:
     }[which]
 
 
-def _all_partitions() -> tuple[msg.TopicPartition, ...]:
+def _all_partitions() -> tuple[TopicPartitionKey, ...]:
     return tuple((topic, number) for topic in TOPICS for number in range(PARTITIONS))

@@ -10,7 +10,7 @@ from greenlet import getcurrent
 
 from groupwright.consumer import Consumer, WakeupError
 from groupwright.consumer._protocol.transitions import PARKED
-from groupwright.testing._simulation.messages import TopicPartition as Key
+from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation.scheduler import SECOND, Scheduler
 from simulation import runtime
 from simulation.calls import CallChecks

@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from groupwright.testing._simulation.messages import TopicPartition as Key
+from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation.scheduler import Scheduler
 from simulation.member import RealMember
 from simulation.observer import HandObserver

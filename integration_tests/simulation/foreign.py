@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from groupwright.assignors import by_name
+from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation.cluster import Cluster
-from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.model_member import ModelMember
 from groupwright.testing._simulation.model_settings import Behaviour, MemberSettings
 from groupwright.testing._simulation.scheduler import MS, SECOND, Process, Scheduler

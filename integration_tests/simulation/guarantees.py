@@ -3,11 +3,11 @@
 from collections import defaultdict
 from typing import NoReturn
 
+from groupwright.core import ErrorCode
+from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.classic_group import State
 from groupwright.testing._simulation.cluster import Cluster
-from groupwright.testing._simulation.messages import ErrorCode
-from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
 from simulation.records import BrokenGuaranteeError, Member, Partition, Window, name_of
 from simulation.request_checks import fences

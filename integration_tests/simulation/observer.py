@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from groupwright.testing._simulation.messages import TopicPartition as Key
+from groupwright.core import TopicPartitionKey as Key
 
 if TYPE_CHECKING:
     from simulation.application import Application

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from groupwright.testing._simulation.messages import TopicPartition as Key
+from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation.scheduler import Process
 from simulation.guarantee import GUARANTEES
 from simulation.scenario import MemberPlan

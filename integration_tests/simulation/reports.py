@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import Cluster
-from groupwright.testing._simulation.messages import TopicPartition as Key
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
 from simulation.application import Application
 from simulation.by_hand import HandMember

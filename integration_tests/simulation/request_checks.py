@@ -4,8 +4,8 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from groupwright.core import ErrorCode
 from groupwright.testing._simulation import messages as msg
-from groupwright.testing._simulation.messages import ErrorCode
 from groupwright.testing._simulation.scheduler import MS, SECOND
 
 if TYPE_CHECKING:

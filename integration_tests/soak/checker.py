@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing.groups import (
     Committed,
     Consumed,
@@ -15,7 +16,6 @@ from groupwright.testing.groups import (
     ErrorReturned,
     Event,
     Failed,
-    Partition,
     Produced,
     Revoked,
     Window,
@@ -25,7 +25,7 @@ from soak.member_history import Interval, MemberHistory, Message, Move, merged, 
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
 from soak.timing import Timing
 
-Lost = tuple[Partition, int, int]
+Lost = tuple[TopicPartitionKey, int, int]
 """A message that an interruption may have lost: its partition, the incarnation of the topic, its offset."""
 Interruption = tuple[str, float]
 """The member's name, and the time."""
@@ -48,7 +48,7 @@ class Violation:
     rule: str
     group: str
     text: str
-    partition: Partition | None = None
+    partition: TopicPartitionKey | None = None
     """The partition concerned."""
     members: tuple[str, ...] = ()
     """The members whose histories show the violation."""
@@ -182,7 +182,7 @@ class _Group:
         """Messages that interruptions may have lost: partition, incarnation and offset."""
         self._timing = timing
         self._findings = findings
-        self._windows: defaultdict[Partition, list[Window]] = defaultdict(list)
+        self._windows: defaultdict[TopicPartitionKey, list[Window]] = defaultdict(list)
         windows = (window for member in members for window in member.windows)
         for window in sorted(windows, key=lambda window: window.begin):
             self._windows[window.partition].append(window)
@@ -210,8 +210,8 @@ class _Group:
             self._check_settled(last, settled)
         self._findings.excused += len(self._excused)
 
-    def _by_incarnation(self) -> dict[tuple[Partition, int], list[Window]]:
-        found: defaultdict[tuple[Partition, int], list[Window]] = defaultdict(list)
+    def _by_incarnation(self) -> dict[tuple[TopicPartitionKey, int], list[Window]]:
+        found: defaultdict[tuple[TopicPartitionKey, int], list[Window]] = defaultdict(list)
         for partition, windows in self._windows.items():
             for window in windows:
                 found[partition, self._incarnations.at(partition[0], window.begin)].append(window)
@@ -524,7 +524,7 @@ class _Group:
         waits = self._timing.session + _RECOVERY_SECONDS
         return any(begin <= window.end <= end + waits for begin, end in self._outages)
 
-    def _commits_of(self, partition: Partition, incarnation: int) -> list[Committed]:
+    def _commits_of(self, partition: TopicPartitionKey, incarnation: int) -> list[Committed]:
         return [
             commit
             for member in self._members.values()
@@ -537,7 +537,7 @@ class _Group:
 
     def _check_completeness(self, produced: Iterable[Message]) -> None:
         """Every acknowledged message is consumed with its value, except in deleted topics."""
-        values: defaultdict[tuple[Partition, int], dict[int, str]] = defaultdict(dict)
+        values: defaultdict[tuple[TopicPartitionKey, int], dict[int, str]] = defaultdict(dict)
         for place, windows in self._by_incarnation().items():
             for window in windows:
                 values[place].update({message.offset: message.value for message in self._received(window)})
@@ -570,9 +570,9 @@ class _Group:
     def _check_stored(self, records: Sequence[StoredRecord]) -> None:
         """Stored offsets never go back, and only the owner in the stored generation commits."""
         generation = -1
-        owners: dict[Partition, str] = {}
-        last: dict[Partition, int] = {}
-        highest: dict[Partition, int] = {}
+        owners: dict[TopicPartitionKey, str] = {}
+        last: dict[TopicPartitionKey, int] = {}
+        highest: dict[TopicPartitionKey, int] = {}
         for record in records:
             if isinstance(record, StoredRemoval):
                 last.pop(record.partition, None)
@@ -605,7 +605,7 @@ class _Group:
             text += f"the partition {f'belongs to {owner}' if owner else 'is unassigned'}"
             self._report("commit by another", text, math.nan, partition=commit.partition)
 
-    def _check_settled(self, partitions: Iterable[Partition], when: float) -> None:
+    def _check_settled(self, partitions: Iterable[TopicPartitionKey], when: float) -> None:
         for partition in sorted(partitions):
             owners = [window for window in self._windows[partition] if window.begin <= when < window.end]
             if len(owners) != 1:
@@ -613,7 +613,7 @@ class _Group:
                 self._report("not settled", f"in the end it is owned by {names}", when, partition=partition)
 
     def _report(
-        self, rule: str, text: str, time: float, *members: str, partition: Partition | None = None
+        self, rule: str, text: str, time: float, *members: str, partition: TopicPartitionKey | None = None
     ) -> None:
         names = tuple(dict.fromkeys(members))
         self._findings.violations.append(Violation(rule, self._name, text, partition, names, time))

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
@@ -16,7 +17,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.security import Listener, Security
-from groupwright.testing.groups import Load, LoadedGroup, Partition, now
+from groupwright.testing.groups import Load, LoadedGroup, now
 from harness.waiting import holds_within
 from soak import checker, schedule, stored
 from soak.events import Interrupted
@@ -25,6 +26,9 @@ from soak.member import Order
 from soak.schedule import Fault, Kind
 from soak.stored import StoredCommit, StoredGeneration, StoredRecord
 from soak.timing import BROKER_SETTINGS, Timing
+
+if TYPE_CHECKING:
+    from groupwright.core import TopicPartitionKey
 
 _TOPICS = {"orders": 4, "payments": 3, "returns": 2, "salaries": 2}
 _GROWING = ("orders", "payments")
@@ -287,7 +291,7 @@ class _Run:
 
     def _has_offsets(self) -> bool:
         """Return whether the coordinator still stores offsets of the deleted topic."""
-        latest: dict[tuple[str, Partition], StoredRecord] = {}
+        latest: dict[tuple[str, TopicPartitionKey], StoredRecord] = {}
         try:
             for record in stored.read_all(self._kafka.bootstrap_servers):
                 if not isinstance(record, StoredGeneration) and record.partition[0] == _DELETED:

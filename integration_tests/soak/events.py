@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 
-from groupwright.testing.groups import Event, Partition
+from groupwright.core import TopicPartitionKey
+from groupwright.testing.groups import Event
 
 
 @dataclass(frozen=True, slots=True)
 class Sought(Event):
     """The member sought to another offset."""
 
-    partition: Partition
+    partition: TopicPartitionKey
     offset: int
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing.groups import (
     Event,
     Failed,
@@ -15,7 +16,6 @@ from groupwright.testing.groups import (
     Killed,
     Load,
     LoadedGroup,
-    Partition,
     ProcessMember,
     Produced,
     now,
@@ -208,7 +208,7 @@ class Fleet:
     def start_producer(self, topics: Sequence[str], rate: int) -> Load:
         """Start a producer of `rate` messages a second."""
 
-        def partitions() -> list[Partition]:
+        def partitions() -> list[TopicPartitionKey]:
             return [(topic, number) for topic in topics for number in range(self.partitions[topic])]
 
         load = Load(partitions, rate, self._producer_config, self._record_produced, values=True)

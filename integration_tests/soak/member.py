@@ -19,7 +19,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer import Consumer, WakeupError
-from groupwright.testing.groups import Committed, Failed, Hooks, MemberLoop, Partition, WithDetails, now
+from groupwright.core import TopicPartitionKey
+from groupwright.testing.groups import Committed, Failed, Hooks, MemberLoop, WithDetails, now
 from soak.events import Busy, Closing, Interrupted, Sought, Starved, WakeupRaised
 from soak.schedule import Behavior
 from soak.timing import Timing
@@ -134,12 +135,12 @@ class _Application:
         self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
         self._interruptions = 0
         self._dice = random.Random(role.name)  # noqa: S311 - repeatable faults, no secret
-        self._processed: dict[Partition, int] = {}
-        self._last: dict[Partition, Message] = {}
-        self._floors: dict[Partition, int] = {}
+        self._processed: dict[TopicPartitionKey, int] = {}
+        self._last: dict[TopicPartitionKey, Message] = {}
+        self._floors: dict[TopicPartitionKey, int] = {}
         """Position of each partition before its seek back: no commit goes below it."""
-        self._owned: set[Partition] = set()
-        self._gained: list[Partition] = []
+        self._owned: set[TopicPartitionKey] = set()
+        self._gained: list[TopicPartitionKey] = []
         self._commit_at = now()
 
     def hooks(self) -> Hooks:
@@ -284,7 +285,7 @@ class _Application:
 
     # --- Commits ------------------------------------------------------------------------------------
 
-    def _commit(self, offsets: dict[Partition, int], *, asynchronous: bool) -> None:
+    def _commit(self, offsets: dict[TopicPartitionKey, int], *, asynchronous: bool) -> None:
         """Commit, also unchanged offsets: the commit of an expelled member must be rejected."""
         consumer, wanted = self._loop.consumer, dict(offsets)
         if not wanted:
@@ -303,7 +304,7 @@ class _Application:
                 with contextlib.suppress(KafkaException):
                     consumer.commit(offsets=partitions, asynchronous=asynchronous)
 
-    def _commit_stored(self, partitions: list[TopicPartition], wanted: dict[Partition, int]) -> None:
+    def _commit_stored(self, partitions: list[TopicPartition], wanted: dict[TopicPartitionKey, int]) -> None:
         begun = now()
         try:
             self._loop.consumer.store_offsets(offsets=partitions)

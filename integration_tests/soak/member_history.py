@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing import groups
 from groupwright.testing.groups import (
     Assigned,
@@ -14,7 +15,6 @@ from groupwright.testing.groups import (
     Event,
     Killed,
     Left,
-    Partition,
     Produced,
     Started,
     Window,
@@ -34,7 +34,7 @@ class Message:
     time: float
     polled: float
     """The time at which the poll was entered; `time`, of the producer."""
-    partition: Partition
+    partition: TopicPartitionKey
     offset: int
     value: str
 
@@ -106,7 +106,7 @@ class MemberHistory(groups.MemberHistory):
                 pass
         super().apply(event)
 
-    def window_of(self, partition: Partition, polled: float) -> Window | None:
+    def window_of(self, partition: TopicPartitionKey, polled: float) -> Window | None:
         """Return the present window, or the last one if another thread has closed the consumer meanwhile."""
         window = self.owned.get(partition)
         if window is None and self._closing:

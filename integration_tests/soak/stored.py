@@ -7,7 +7,7 @@ each commit, and the member to which that generation's leader had assigned the p
 from dataclasses import dataclass, field
 
 from groupwright.assignors._wire.consumer_protocol import decode_assignment
-from groupwright.testing.groups import Partition
+from groupwright.core import TopicPartitionKey
 from harness import offsets_topic
 from harness.offsets_topic import Stored, StoredOffset
 
@@ -17,7 +17,7 @@ class StoredCommit:
     """A stored offset."""
 
     group: str
-    partition: Partition
+    partition: TopicPartitionKey
     offset: int
     metadata: str
     """Metadata of the commit: the member's signature, or empty."""
@@ -30,7 +30,7 @@ class StoredGeneration:
     group: str
     generation: int
     protocol: str | None
-    owners: dict[Partition, str] = field(default_factory=dict)
+    owners: dict[TopicPartitionKey, str] = field(default_factory=dict)
     """Each partition's owner: its ``group.instance.id`` or, where it has none, its ``client.id``."""
 
 
@@ -39,7 +39,7 @@ class StoredRemoval:
     """A tombstone of an offset, as of a deleted topic."""
 
     group: str
-    partition: Partition
+    partition: TopicPartitionKey
 
 
 StoredRecord = StoredCommit | StoredGeneration | StoredRemoval
@@ -65,7 +65,7 @@ def understand(record: Stored) -> StoredRecord | None:
         case Stored(group, partition, None) if partition is not None:
             return StoredRemoval(group, partition)
         case Stored(group, _, offsets_topic.StoredGeneration(number, protocol, _, members)):
-            owners: dict[Partition, str] = {}
+            owners: dict[TopicPartitionKey, str] = {}
             for member in members:
                 assigned = decode_assignment(member.assignment).partitions if member.assignment else {}
                 # A static member that replaces its predecessor is stored with the predecessor's client.id.

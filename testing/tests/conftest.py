@@ -1,7 +1,6 @@
 """Helpers of the tests of processes."""
 
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,21 +8,14 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from harness.patience import PATIENCE
+from harness.waiting import holds_within
 
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], bool]:
     """Wait for a condition on processes, which send no signal when they end."""
 
-    def wait(condition: Callable[[], bool]) -> bool:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.01)
-        return True
-
-    return wait
+    return lambda condition: holds_within(condition, PATIENCE)
 
 
 @pytest.fixture

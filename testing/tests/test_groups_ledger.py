@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing.groups import (
     ANY_END,
     Assigned,
@@ -24,7 +25,6 @@ from groupwright.testing.groups import (
     Killed,
     Ledger,
     Left,
-    Partition,
     Produced,
     Rebalanced,
     Redelivery,
@@ -42,7 +42,7 @@ T = "t"
 class Restocked(Event):
     """An event of an application."""
 
-    partition: Partition
+    partition: TopicPartitionKey
     good: str
 
 

@@ -1,12 +1,15 @@
 """The producer of a group under load: which messages it produces again, and which errors end it."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from groupwright.testing.groups import Load, Partition, Produced, Span
+from groupwright.testing.groups import Load, Produced, Span
+
+if TYPE_CHECKING:
+    from groupwright.core import TopicPartitionKey
 
 T = "t"
 
@@ -74,7 +77,7 @@ def stub() -> type[StubProducer]:
 def run(stub: type[StubProducer], *, until: int) -> tuple[list[Produced], Load]:
     """Produce at least this number of messages to two partitions."""
     recorded: list[Produced] = []
-    partitions: list[Partition] = [(T, 0), (T, 1)]
+    partitions: list[TopicPartitionKey] = [(T, 0), (T, 1)]
     with Load(lambda: partitions, 1000, {}, recorded.append, stub, values=True) as load:
         while sum(len(producer.values) for producer in stub.made) < until and not load.ended:
             pass

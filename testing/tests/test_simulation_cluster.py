@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from groupwright.core import ErrorCode
 from groupwright.testing._simulation import broker_messages as bmsg
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import (
@@ -14,7 +15,6 @@ from groupwright.testing._simulation.cluster import (
     Connection,
     NetworkSettings,
 )
-from groupwright.testing._simulation.messages import ErrorCode
 from groupwright.testing._simulation.scheduler import MS, SECOND, Process, Scheduler
 from groupwright.testing._simulation.settings import GroupSettings
 

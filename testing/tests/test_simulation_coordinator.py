@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from groupwright.core import ErrorCode
 from groupwright.testing._simulation import hash_order, subscription
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.coordinator import Coordinator
-from groupwright.testing._simulation.messages import ErrorCode
 from groupwright.testing._simulation.settings import GroupSettings, KafkaVersion
 
 GROUP = "group"

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 
 from groupwright.assignors import Assignor, by_name
+from groupwright.core import ErrorCode, TopicPartitionKey
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.classic_group import ClassicGroup, State
 from groupwright.testing._simulation.cluster import Cluster
-from groupwright.testing._simulation.messages import TopicPartition
 from groupwright.testing._simulation.model_member import MemberState, ModelMember
 from groupwright.testing._simulation.model_settings import Behaviour, MemberSettings
 from groupwright.testing._simulation.observer import Observer
@@ -29,9 +29,9 @@ class Trace(Observer):
         self.scheduler = scheduler
         self.events: list[tuple[int, str, str, object]] = []
         self.revocations: list[tuple[int, int]] = []
-        self.owned: dict[str, set[TopicPartition]] = {}
+        self.owned: dict[str, set[TopicPartitionKey]] = {}
         self.messages: dict[tuple[int, str, int, int], list[str]] = {}
-        self.commits: dict[TopicPartition, int] = {}
+        self.commits: dict[TopicPartitionKey, int] = {}
 
     def _record(self, member: str, event: str, details: object) -> None:
         self.events.append((self.scheduler.now, member, event, details))
@@ -39,18 +39,18 @@ class Trace(Observer):
     def joined(self, member: str, generation: int) -> None:
         self._record(member, "joined", generation)
 
-    def assigned(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:
+    def assigned(self, member: str, partitions: Sequence[TopicPartitionKey], generation: int) -> None:
         self._record(member, "assigned", (sorted(partitions), generation))
         assert not self.owned.setdefault(member, set()) & set(partitions)
         self.owned[member] |= set(partitions)
 
-    def revoked(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:
+    def revoked(self, member: str, partitions: Sequence[TopicPartitionKey], generation: int) -> None:
         self._record(member, "revoked", (sorted(partitions), generation))
         self.revocations.append((len(partitions), generation))
         assert self.owned[member] >= set(partitions)
         self.owned[member] -= set(partitions)
 
-    def lost(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:
+    def lost(self, member: str, partitions: Sequence[TopicPartitionKey], generation: int) -> None:
         self._record(member, "lost", (sorted(partitions), generation))
         assert self.owned[member] >= set(partitions)
         self.owned[member] -= set(partitions)
@@ -59,7 +59,7 @@ class Trace(Observer):
         assert (topic, partition) in self.owned[member]
         self.messages.setdefault((topic_id, topic, partition, offset), []).append(member)
 
-    def committed(self, member: str, partition: TopicPartition, offset: int) -> None:  # noqa: ARG002 - of the interface
+    def committed(self, member: str, partition: TopicPartitionKey, offset: int) -> None:  # noqa: ARG002 - of the interface
         self.commits[partition] = offset
 
     def closed(self, member: str) -> None:
@@ -144,8 +144,8 @@ class World:
     def generation(self) -> int:
         return self.group.generation_id
 
-    def owners(self) -> dict[TopicPartition, list[str]]:
-        found: dict[TopicPartition, list[str]] = {}
+    def owners(self) -> dict[TopicPartitionKey, list[str]]:
+        found: dict[TopicPartitionKey, list[str]] = {}
         for name, partitions in sorted(self.trace.owned.items()):
             for partition in partitions:
                 found.setdefault(partition, []).append(name)
@@ -205,7 +205,7 @@ def test_members_share_partitions_consume_all_and_leave_without_repeating(
 @BOTH
 def test_the_first_join_is_answered_with_a_member_id(behaviour: Behaviour) -> None:
     world = World()
-    errors: list[msg.ErrorCode] = []
+    errors: list[ErrorCode] = []
 
     def record(_process: Process, _request: msg.Request, response: msg.Response) -> None:
         if isinstance(response, msg.JoinGroupResponse):
@@ -215,7 +215,7 @@ def test_the_first_join_is_answered_with_a_member_id(behaviour: Behaviour) -> No
     member = world.start("a", behaviour)
     world.run(10)
 
-    assert errors == [msg.ErrorCode.MEMBER_ID_REQUIRED, msg.ErrorCode.NONE]
+    assert errors == [ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.NONE]
     assert member.member_id.startswith("a-")
     assert (member.generation, member.protocol, member.state) == (1, "range", MemberState.STABLE)
 
@@ -675,7 +675,7 @@ def test_commits_carry_the_generation_and_follow_the_interval(behaviour: Behavio
     world.run(30)
 
     assert {request.generation_id for _, request, _ in commits} == {1, 2}
-    assert {error for *_, response in commits for _, error in response.partitions} == {msg.ErrorCode.NONE}
+    assert {error for *_, response in commits for _, error in response.partitions} == {ErrorCode.NONE}
     assert world.trace.commits == {
         ("orders", partition): world.cluster.coordinator.committed("group", ("orders", partition))
         for partition in range(6)

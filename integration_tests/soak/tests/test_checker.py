@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing.groups import (
     Assigned,
     Committed,
@@ -17,7 +18,6 @@ from groupwright.testing.groups import (
     Faulted,
     Killed,
     Left,
-    Partition,
     Produced,
     Revoked,
     Span,
@@ -29,16 +29,16 @@ from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemo
 from soak.timing import Timing
 
 TIMING = Timing(session=4, heartbeat=0.3, max_poll=6, silence=7.5, poll=0.2, commit=0.3, grace=1)
-P: Partition = ("t", 0)
+P: TopicPartitionKey = ("t", 0)
 MemberFault = tuple[str, tuple[Event, ...]]
 """A member's name, and the events that the run adds to its history."""
 
 
-def consumed(time: float, polled: float, partition: Partition, offset: int, value: str) -> Consumed:
+def consumed(time: float, polled: float, partition: TopicPartitionKey, offset: int, value: str) -> Consumed:
     return Consumed(time, polled, (Span(*partition, offset, offset + 1),), (value,))
 
 
-def produced_message(time: float, partition: Partition, offset: int, value: str) -> Produced:
+def produced_message(time: float, partition: TopicPartitionKey, offset: int, value: str) -> Produced:
     return Produced(time, (Span(*partition, offset, offset + 1),), (value,))
 
 
@@ -57,7 +57,7 @@ class Script:
         self.events += events
         return self
 
-    def gains(self, time: float, partition: Partition = P) -> "Script":
+    def gains(self, time: float, partition: TopicPartitionKey = P) -> "Script":
         self.events.append(Assigned(time, (partition,)))
         return self
 
@@ -396,7 +396,7 @@ def test_an_interrupted_poll_may_lose_the_message_in_hand_and_no_other() -> None
 
 def test_each_interruption_is_blamed_for_the_loss_that_has_no_other() -> None:
     """Either interruption explains the first loss; only the earlier one explains the second."""
-    other: Partition = ("t", 1)
+    other: TopicPartitionKey = ("t", 1)
     member = Script("a").gains(1).gains(1, other).consumes(2, 0)
     member.does(consumed(2.01, 2.005, other, 0, ""), Interrupted(2.1, 2.05))
     member.does(consumed(2.2, 2.15, other, 2, ""), Interrupted(2.4, 2.3))

@@ -17,10 +17,10 @@ from groupwright.cli._command_line.output import (
     Column,
     Output,
     OutputFormat,
-    by_topic,
     console,
     print_json,
     print_rows,
+    ranges_by_topic,
     table,
 )
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
@@ -186,7 +186,7 @@ def _member_rows(lag: "GroupLag") -> list[dict[str, Any]]:
             "epoch": member.epoch,
             "subscription": None if is_common else _subscription(member),
             "lag": lags.get(member.id),
-            "assigned": by_topic(member.assigned),
+            "assigned": ranges_by_topic(member.assigned),
         }
         for member in sorted(lag.group.members, key=lambda member: names[member.id])
     ]

@@ -13,10 +13,10 @@ from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weigh
 from groupwright.cli._study.weights_option import WeightsOption
 
 if TYPE_CHECKING:
-    from groupwright.cli._cluster.model import TopicPartition
     from groupwright.cli._explain.explanation import Explanation
     from groupwright.cli._explain.situation import Situation
     from groupwright.cli._study.model import StudiedGroup
+    from groupwright.core import TopicPartitionKey
 
 COLUMNS = (Column("about", "ABOUT"), Column("name", "NAME"), Column("sentence", "SENTENCE"))
 """Columns of the CSV: a row for each sentence."""
@@ -116,7 +116,7 @@ def _situation(study: "StudiedGroup", earlier: "StudiedGroup | None", situation_
     return found
 
 
-def _partition(text: str, study: "StudiedGroup") -> "TopicPartition":
+def _partition(text: str, study: "StudiedGroup") -> "TopicPartitionKey":
     from groupwright.cli._study.events import MOST_DIGITS  # noqa: PLC0415 - as above
     from groupwright.cli._study.model import find_topic  # noqa: PLC0415 - as above
 

@@ -5,12 +5,14 @@
 - `GroupLoad`, in `Leadership`: the loads of a group that is balanced by weights; `LoadCheckResult`, with
   `LoadCheckOutcome`: the record of one load check.
 - `RebalanceListener`: receives rebalances, commits and load checks.
+- `ErrorCode`: Kafka's error codes, with `error_name`.
 - `ObservableConsumer`, `MembershipSnapshot`: interface of a consumer that can be measured.
 
 Further modules: `configuration`, `group_metadata`, `http_server`, `membership_errors`, `offsets_topic`,
 `rebalance_tracker`, `spelling`, `start_offsets`.
 """
 
+from groupwright.core.error_codes import ErrorCode, error_name
 from groupwright.core.errors import GroupwrightError
 from groupwright.core.listener import RebalanceListener
 from groupwright.core.load import GroupLoad, LoadCheckOutcome, LoadCheckResult
@@ -29,6 +31,7 @@ from groupwright.core.rebalance import (
 from groupwright.core.snapshot import MembershipSnapshot
 
 __all__ = [
+    "ErrorCode",
     "GroupLoad",
     "GroupwrightError",
     "Kind",
@@ -45,4 +48,5 @@ __all__ = [
     "TopicPartitionKey",
     "Trigger",
     "by_topic",
+    "error_name",
 ]

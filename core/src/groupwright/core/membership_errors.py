@@ -8,53 +8,32 @@ own codes. No other fatal error exists in a consumer.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, IntEnum, auto
+from enum import Enum, auto
 
+from groupwright.core.error_codes import ErrorCode, LibrdkafkaError
 
-class MembershipErrorCode(IntEnum):
-    """Error codes about a membership: the brokers', and librdkafka's own negative ones."""
-
-    UNSUPPORTED_FEATURE = -165
-    FATAL = -150
-    MAX_POLL_EXCEEDED = -147
-    INCONSISTENT_GROUP_PROTOCOL = 23
-    INVALID_GROUP_ID = 24
-    INVALID_SESSION_TIMEOUT = 26
-    TOPIC_AUTHORIZATION_FAILED = 29
-    GROUP_AUTHORIZATION_FAILED = 30
-    UNSUPPORTED_VERSION = 35
-    INVALID_REQUEST = 42
-    GROUP_ID_NOT_FOUND = 69
-    GROUP_MAX_SIZE_REACHED = 81
-    FENCED_INSTANCE_ID = 82
-    UNRELEASED_INSTANCE_ID = 111
-    UNSUPPORTED_ASSIGNOR = 112
-
-
-_Code = MembershipErrorCode
-
-REJECTIONS = frozenset(
+REJECTIONS: frozenset[int] = frozenset(
     {
-        _Code.INCONSISTENT_GROUP_PROTOCOL,
-        _Code.INVALID_GROUP_ID,
-        _Code.INVALID_SESSION_TIMEOUT,
-        _Code.TOPIC_AUTHORIZATION_FAILED,
-        _Code.GROUP_AUTHORIZATION_FAILED,
-        _Code.GROUP_MAX_SIZE_REACHED,
-        _Code.UNRELEASED_INSTANCE_ID,
-        _Code.UNSUPPORTED_ASSIGNOR,
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        ErrorCode.UNRELEASED_INSTANCE_ID,
+        ErrorCode.UNSUPPORTED_ASSIGNOR,
     }
 )
 """Codes by which a coordinator rejects a member, fatal or not. Other requests of a consumer do not fail with
 them, except for the authorization errors; without that authorization the member cannot join either."""
 
 _FATAL_CAUSES = REJECTIONS | {
-    _Code.FENCED_INSTANCE_ID,
+    ErrorCode.FENCED_INSTANCE_ID,
     # Other requests may be answered with these too, so they count only where librdkafka has made them fatal.
-    _Code.GROUP_ID_NOT_FOUND,
-    _Code.INVALID_REQUEST,
-    _Code.UNSUPPORTED_FEATURE,
-    _Code.UNSUPPORTED_VERSION,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.INVALID_REQUEST,
+    LibrdkafkaError.UNSUPPORTED_FEATURE,
+    ErrorCode.UNSUPPORTED_VERSION,
 }
 
 
@@ -89,14 +68,14 @@ def classify_error(code: int, text: str, describe: Callable[[int], str]) -> Memb
         describe: Returns librdkafka's text for a code (`rd_kafka_err2str`), which identifies the cause of a
             fatal error.
     """
-    fatal = code == _Code.FATAL
+    fatal = code == LibrdkafkaError.FATAL
     if fatal:
         causes = [cause for cause in _FATAL_CAUSES if describe(cause) in text]
         # The longest, since one description may be the beginning of another.
-        code = max(causes, key=lambda cause: len(describe(cause)), default=_Code.FATAL)
-    if code == _Code.FENCED_INSTANCE_ID:
+        code = max(causes, key=lambda cause: len(describe(cause)), default=LibrdkafkaError.FATAL)
+    if code == ErrorCode.FENCED_INSTANCE_ID:
         kind = ErrorKind.FENCED
-    elif code == _Code.MAX_POLL_EXCEEDED:
+    elif code == LibrdkafkaError.MAX_POLL_EXCEEDED:
         kind = ErrorKind.MAX_POLL_EXCEEDED
     else:
         kind = ErrorKind.REJECTED if fatal or code in REJECTIONS else ErrorKind.OTHER

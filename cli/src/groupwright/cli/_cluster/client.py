@@ -15,7 +15,6 @@ from groupwright.cli._cluster.model import (
     ListedGroup,
     OpenTransaction,
     TopicMetadata,
-    TopicPartition,
 )
 from groupwright.cli._cluster.requests import (
     FORBIDDEN,
@@ -34,6 +33,7 @@ from groupwright.cli._cluster.requests import (
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.consumer import ConfigurationError
 from groupwright.consumer.cluster import Broker, ClusterConnection, ClusterConnectionError
+from groupwright.core import TopicPartitionKey
 
 EARLIEST, LATEST = -2, -1
 """Timestamps of `Cluster.offsets` for the beginning and the end of a log."""
@@ -197,7 +197,7 @@ class Cluster:
                     described[id_] = read(row, coordinator)
         return {id_: described[id_] for id_ in ids if id_ in described}
 
-    def committed(self, ids: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+    def committed(self, ids: Collection[str]) -> dict[str, dict[TopicPartitionKey, CommittedOffset]]:
         """Return the committed offsets of groups; no partitions of a group that has none.
 
         While a transaction with a commit is open, this is the offset committed before it: OffsetFetch
@@ -225,7 +225,7 @@ class Cluster:
             for id_, (found, _) in rows.items()
         }
 
-    def share_offsets(self, ids: Collection[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+    def share_offsets(self, ids: Collection[str]) -> dict[str, dict[TopicPartitionKey, CommittedOffset]]:
         """Return the start offsets of share groups: all messages before them are processed (KIP-932).
 
         Brokers that do not know the request return none.
@@ -247,14 +247,14 @@ class Cluster:
         }
 
     def commit(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> dict[TopicPartition, str | None]:
+        self, group: str, offsets: Mapping[TopicPartitionKey, CommittedOffset]
+    ) -> dict[TopicPartitionKey, str | None]:
         """Commit offsets of a group that has no members; return the error of each partition, or None."""
         return self._errors_by_partition(group, offset_commit(group, offsets), "READ")
 
     def delete_offsets(
-        self, group: str, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, str | None]:
+        self, group: str, partitions: Iterable[TopicPartitionKey]
+    ) -> dict[TopicPartitionKey, str | None]:
         """Delete committed offsets; return the error of each partition, or None.
 
         The broker refuses a partition of a topic that the group's members subscribe to.
@@ -264,8 +264,12 @@ class Cluster:
     # --- Offsets of logs ----------------------------------------------------------------------------
 
     def offsets(
-        self, partitions: Collection[TopicPartition], timestamp: int = LATEST, *, read_committed: bool = False
-    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, str]]:
+        self,
+        partitions: Collection[TopicPartitionKey],
+        timestamp: int = LATEST,
+        *,
+        read_committed: bool = False,
+    ) -> tuple[dict[TopicPartitionKey, int | None], dict[TopicPartitionKey, str]]:
         """Return offsets of logs, and the errors of partitions whose offset is not known.
 
         Args:
@@ -275,8 +279,8 @@ class Cluster:
             read_committed: Whether `LATEST` is the last stable offset.
         """
         topics = self.topics({name for name, _ in partitions})
-        errors: dict[TopicPartition, str] = {}
-        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+        errors: dict[TopicPartitionKey, str] = {}
+        by_leader: dict[int, list[TopicPartitionKey]] = defaultdict(list)
         for key in partitions:
             found = topics.get(key[0])
             if found is None or not 0 <= key[1] < found.partitions:
@@ -289,7 +293,7 @@ class Cluster:
             leader: list_offsets(keys, timestamp, read_committed=read_committed)
             for leader, keys in by_leader.items()
         }
-        known: dict[TopicPartition, int | None] = {}
+        known: dict[TopicPartitionKey, int | None] = {}
         for leader, response in self._connection.send_all(requests).items():
             if isinstance(response, ClusterConnectionError):
                 errors |= dict.fromkeys(by_leader[leader], f"broker {leader}: {reason_of(response)}")
@@ -339,7 +343,9 @@ class Cluster:
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
 
-    def _errors_by_partition(self, group: str, request: Any, right: str) -> dict[TopicPartition, str | None]:
+    def _errors_by_partition(
+        self, group: str, request: Any, right: str
+    ) -> dict[TopicPartitionKey, str | None]:
         """Send a request about a group's offsets; return the error of each partition, or None.
 
         Args:

@@ -1,7 +1,12 @@
 """Observations of a group over time: changes, rebalances, partitions without progress. Pure."""
 
+from typing import TYPE_CHECKING
+
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
-from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicPartition
+from groupwright.cli._cluster.model import DescribedGroup, GroupType
+
+if TYPE_CHECKING:
+    from groupwright.core import TopicPartitionKey
 
 NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead", ""})
 """States outside rebalances."""
@@ -30,7 +35,7 @@ class GroupHistory:
         self.rebalances = 0
         self.rebalancing_since: float | None = None
         self._assignment: int | None = None
-        self._unmoved: dict[TopicPartition, tuple[int, float]] = {}
+        self._unmoved: dict[TopicPartitionKey, tuple[int, float]] = {}
 
     def update(self, lag: GroupLag, generation: int | None, time: float) -> None:
         """Take the group's next snapshot.

@@ -4,13 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
-from groupwright.cli._cluster.model import (
-    CommittedOffset,
-    DescribedGroup,
-    GroupMember,
-    GroupType,
-    TopicPartition,
-)
+from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, GroupMember, GroupType
+from groupwright.core import TopicPartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +77,10 @@ def lag_of_groups(cluster: Cluster, groups: Mapping[str, DescribedGroup]) -> dic
 
 def group_lags(
     groups: Mapping[str, DescribedGroup],
-    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
-    begins: Mapping[TopicPartition, int | None],
-    ends: Mapping[TopicPartition, int | None],
-    errors: Mapping[TopicPartition, str],
+    committed: Mapping[str, Mapping[TopicPartitionKey, CommittedOffset]],
+    begins: Mapping[TopicPartitionKey, int | None],
+    ends: Mapping[TopicPartitionKey, int | None],
+    errors: Mapping[TopicPartitionKey, str],
 ) -> dict[str, GroupLag]:
     """Return the lag of groups, of whose partitions all offsets are known already.
 
@@ -102,7 +97,7 @@ def group_lags(
     }
 
 
-def owners(group: DescribedGroup) -> dict[TopicPartition, GroupMember]:
+def owners(group: DescribedGroup) -> dict[TopicPartitionKey, GroupMember]:
     """Return the members of a group by the partitions that they are assigned."""
     return {
         (topic, partition): member
@@ -113,13 +108,13 @@ def owners(group: DescribedGroup) -> dict[TopicPartition, GroupMember]:
 
 
 def _partitions(
-    committed: Mapping[TopicPartition, CommittedOffset],
-    owned: Mapping[TopicPartition, GroupMember],
-    begins: Mapping[TopicPartition, int | None],
-    ends: Mapping[TopicPartition, int | None],
-    errors: Mapping[TopicPartition, str],
+    committed: Mapping[TopicPartitionKey, CommittedOffset],
+    owned: Mapping[TopicPartitionKey, GroupMember],
+    begins: Mapping[TopicPartitionKey, int | None],
+    ends: Mapping[TopicPartitionKey, int | None],
+    errors: Mapping[TopicPartitionKey, str],
 ) -> Iterator[PartitionLag]:
-    keys: Collection[TopicPartition] = {*committed, *owned}
+    keys: Collection[TopicPartitionKey] = {*committed, *owned}
     for key in sorted(keys):
         offset = committed[key].offset if key in committed else None
         yield PartitionLag(*key, offset, begins.get(key), ends.get(key), owned.get(key), errors.get(key, ""))

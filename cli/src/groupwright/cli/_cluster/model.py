@@ -9,8 +9,6 @@ from groupwright.consumer.cluster import Broker
 Partitions = Mapping[str, tuple[int, ...]]
 """Partition numbers by topic, ascending."""
 
-TopicPartition = tuple[str, int]
-
 
 class GroupType(StrEnum):
     """Protocol of a group."""

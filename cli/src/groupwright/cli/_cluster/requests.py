@@ -15,10 +15,10 @@ from groupwright.cli._cluster.model import (
     ListedGroup,
     OpenTransaction,
     TopicMetadata,
-    TopicPartition,
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.consumer.cluster import ClusterConnectionError
+from groupwright.core import TopicPartitionKey
 
 FORBIDDEN = frozenset(
     {
@@ -79,7 +79,7 @@ def open_transaction(row: Any) -> OpenTransaction:
     )
 
 
-def offset_commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Any:
+def offset_commit(group: str, offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> Any:
     """Return the request that commits offsets of a group without members."""
     topic = kafka.OffsetCommitRequest.OffsetCommitRequestTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
@@ -101,7 +101,7 @@ def offset_commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset])
     )
 
 
-def offset_delete(group: str, partitions: Iterable[TopicPartition]) -> Any:
+def offset_delete(group: str, partitions: Iterable[TopicPartitionKey]) -> Any:
     """Return the request that deletes committed offsets."""
     topic = kafka.OffsetDeleteRequest.OffsetDeleteRequestTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
@@ -118,7 +118,7 @@ def describe_share_offsets(groups: Iterable[str]) -> Any:
     return kafka.DescribeShareGroupOffsetsRequest(groups=[group(group_id=id_, topics=None) for id_ in groups])
 
 
-def list_offsets(partitions: Iterable[TopicPartition], timestamp: int, *, read_committed: bool) -> Any:
+def list_offsets(partitions: Iterable[TopicPartitionKey], timestamp: int, *, read_committed: bool) -> Any:
     """Return the request for offsets of logs; see `Cluster.offsets`."""
     topic = kafka.ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)

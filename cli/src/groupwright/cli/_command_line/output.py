@@ -159,7 +159,7 @@ def compact(partitions: Iterable[int]) -> str:
     return " ".join(runs) or "-"
 
 
-def by_topic(partitions: Mapping[str, Iterable[int]]) -> str:
+def ranges_by_topic(partitions: Mapping[str, Iterable[int]]) -> str:
     """Format partitions by topic, such as `orders 0-3 8, payments 1`; `-` for none."""
     return ", ".join(f"{topic} {compact(numbers)}" for topic, numbers in partitions.items()) or "-"
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from groupwright.assignors import LoadReport, evaluate_load
-from groupwright.cli._cluster.model import GroupMember, GroupType, TopicPartition
+from groupwright.cli._cluster.model import GroupMember, GroupType
 from groupwright.cli._explain.situation import Before, Situation
 from groupwright.cli._explain.words import listed
 from groupwright.cli._study.model import counted, flat
+from groupwright.core import TopicPartitionKey
 
 _BUNDLED, BY_LOAD = "co-partitioned-sticky", "load-aware"
 
@@ -96,15 +97,15 @@ def kept_and_received(situation: Situation, member: GroupMember) -> Iterator[str
 
 
 def _grouped(
-    keys: Iterable[TopicPartition], words: Callable[[TopicPartition], str]
-) -> dict[str, list[TopicPartition]]:
-    found: dict[str, list[TopicPartition]] = {}
+    keys: Iterable[TopicPartitionKey], words: Callable[[TopicPartitionKey], str]
+) -> dict[str, list[TopicPartitionKey]]:
+    found: dict[str, list[TopicPartitionKey]] = {}
     for key in sorted(keys):
         found.setdefault(words(key), []).append(key)
     return found
 
 
-def origin(situation: Situation, before: Before, key: TopicPartition) -> str:
+def origin(situation: Situation, before: Before, key: TopicPartitionKey) -> str:
     """Return where a partition comes from, in words that follow its name."""
     owner = before.owners.get(key)
     if owner is None:
@@ -121,7 +122,7 @@ def origin(situation: Situation, before: Before, key: TopicPartition) -> str:
     return f" from {name}"
 
 
-def _receiver(situation: Situation, key: TopicPartition) -> str:
+def _receiver(situation: Situation, key: TopicPartitionKey) -> str:
     owner = situation.owners.get(key)
     return "which no member has now" if owner is None else f"which {situation.names[owner.id]} has now"
 
@@ -188,7 +189,7 @@ def _racks_of(situation: Situation, member: GroupMember) -> Iterator[str]:
         yield f"Partitions with a replica in its rack {member.rack}: {matches} of {len(known)}."
 
 
-def _in_rack(situation: Situation, key: TopicPartition, rack: str | None) -> bool:
+def _in_rack(situation: Situation, key: TopicPartitionKey, rack: str | None) -> bool:
     topic = situation.study.topics.get(key[0])
     if topic is None or topic.racks is None or rack is None or key[1] >= topic.partitions:
         return True
@@ -236,7 +237,11 @@ def _load_of(situation: Situation, member: GroupMember) -> Iterator[str]:
 
 
 def move_reason(
-    situation: Situation, before: Before, key: TopicPartition, previous_owner: GroupMember, owner: GroupMember
+    situation: Situation,
+    before: Before,
+    key: TopicPartitionKey,
+    previous_owner: GroupMember,
+    owner: GroupMember,
 ) -> str:
     """Return why a partition moved between two members of the group.
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from groupwright.cli._cluster.model import GroupMember, TopicPartition
+from groupwright.cli._cluster.model import GroupMember
 from groupwright.cli._explain import by_balance
 from groupwright.cli._explain.situation import Situation
 from groupwright.cli._explain.words import listed
 from groupwright.cli._study.model import counted, flat
+from groupwright.core import TopicPartitionKey
 
 
 def summary(situation: Situation) -> Iterator[str]:
@@ -54,8 +55,8 @@ def member_sentences(situation: Situation, member: GroupMember) -> Iterator[str]
     yield from by_balance.kept_and_received(situation, member)
 
 
-def _awaited(situation: Situation, name: str, missing: set[TopicPartition]) -> Iterator[str]:
-    by_owner: dict[str | None, list[TopicPartition]] = {}
+def _awaited(situation: Situation, name: str, missing: set[TopicPartitionKey]) -> Iterator[str]:
+    by_owner: dict[str | None, list[TopicPartitionKey]] = {}
     for key in sorted(missing):
         owner = situation.owners.get(key)
         by_owner.setdefault(None if owner is None else situation.names[owner.id], []).append(key)

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from groupwright.assignors import Group, Member, RangeAssignor
 from groupwright.cli._cluster.lookup import member_names
-from groupwright.cli._cluster.model import GroupMember, TopicPartition
+from groupwright.cli._cluster.model import GroupMember
 from groupwright.cli._explain.situation import Before, Situation
 from groupwright.cli._explain.words import joined, of_topic, ordinal
 from groupwright.cli._study.model import StudiedGroup, counted
+from groupwright.core import TopicPartitionKey
 
 RANGE = "range"
 ASSIGNORS = (RANGE, "roundrobin")
@@ -95,7 +96,11 @@ def _range(situation: Situation, member: GroupMember, topic: str) -> str:
 
 
 def move_reason(
-    situation: Situation, before: Before, key: TopicPartition, previous_owner: GroupMember, owner: GroupMember
+    situation: Situation,
+    before: Before,
+    key: TopicPartitionKey,
+    previous_owner: GroupMember,
+    owner: GroupMember,
 ) -> str:
     """Return why a partition moved between two members of the group.
 

@@ -3,12 +3,13 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from groupwright.cli._cluster.model import GroupMember, GroupType, TopicPartition
+from groupwright.cli._cluster.model import GroupMember, GroupType
 from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES
 from groupwright.cli._command_line.output import few
 from groupwright.cli._explain import by_balance, by_broker, by_order
 from groupwright.cli._explain.situation import Before, Situation
 from groupwright.cli._study.model import counted, does
+from groupwright.core import TopicPartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class PartitionExplanation:
         has_moved: Whether the owners differ.
     """
 
-    key: TopicPartition
+    key: TopicPartitionKey
     previous_owner: str | None
     owner: str | None
     has_moved: bool
@@ -50,7 +51,7 @@ class Explanation:
 def explain(
     situation: Situation,
     members: Collection[str] | None = None,
-    partitions: Collection[TopicPartition] | None = None,
+    partitions: Collection[TopicPartitionKey] | None = None,
 ) -> Explanation:
     """Explain an assignment.
 
@@ -142,7 +143,7 @@ def _member(situation: Situation, member: GroupMember) -> Iterator[str]:
         yield from by_balance.kept_and_received(situation, member)
 
 
-def _partition(situation: Situation, key: TopicPartition) -> PartitionExplanation:
+def _partition(situation: Situation, key: TopicPartitionKey) -> PartitionExplanation:
     before, owner = situation.before, situation.owners.get(key)
     previous_owner = None if before is None else before.owners.get(key)
     return PartitionExplanation(
@@ -154,7 +155,7 @@ def _partition(situation: Situation, key: TopicPartition) -> PartitionExplanatio
     )
 
 
-def _reason(situation: Situation, key: TopicPartition, owner: GroupMember | None) -> str:
+def _reason(situation: Situation, key: TopicPartitionKey, owner: GroupMember | None) -> str:
     shown, before = f"{key[0]}-{key[1]}", situation.before
     if owner is None:
         return f"No member has {shown}: {_why_unassigned(situation, key)}."
@@ -183,7 +184,7 @@ def _reason(situation: Situation, key: TopicPartition, owner: GroupMember | None
     return f"{shown} moved from {situation.names[source.id]} to {name}. {why}"
 
 
-def _why_unassigned(situation: Situation, key: TopicPartition) -> str:
+def _why_unassigned(situation: Situation, key: TopicPartitionKey) -> str:
     topic, number = key
     known = situation.study.topics.get(topic)
     if known is None or number >= known.partitions:

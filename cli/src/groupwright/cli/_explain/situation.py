@@ -16,9 +16,10 @@ from groupwright.assignors import (
 )
 from groupwright.assignors import simulate as simulated
 from groupwright.cli._cluster.lookup import member_names
-from groupwright.cli._cluster.model import GroupMember, Partitions, TopicPartition
+from groupwright.cli._cluster.model import GroupMember, Partitions
 from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._study.model import StudiedGroup, count, flat
+from groupwright.core import TopicPartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Before:
             they joined.
     """
 
-    owners: Mapping[TopicPartition, str]
+    owners: Mapping[TopicPartitionKey, str]
     names: Mapping[str, str]
     study: StudiedGroup | None
 
@@ -68,7 +69,7 @@ class Situation:
         return member_names(self.study.members)
 
     @cached_property
-    def owners(self) -> dict[TopicPartition, GroupMember]:
+    def owners(self) -> dict[TopicPartitionKey, GroupMember]:
         """The members that have partitions."""
         return {key: member for member in self.study.members for key in flat(member.assigned)}
 
@@ -134,7 +135,7 @@ class Situation:
                 found[topic] = (*found.get(topic, ()), number)
         return found
 
-    def moved(self) -> list[TopicPartition]:
+    def moved(self) -> list[TopicPartitionKey]:
         """Return the partitions whose owner differs from the one before."""
         before = {} if self.before is None else self.before.owners
         now = {key: member.identity for key, member in self.owners.items()}

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from groupwright.cli._cluster.model import Partitions, TopicPartition
 from groupwright.cli._command_line.output import compact
 from groupwright.cli._study.model import in_ranges
+from groupwright.core import TopicPartitionKey, by_topic
 
 
 def ordinal(number: int) -> str:
@@ -21,13 +21,9 @@ def of_topic(topic: str, numbers: Sequence[int]) -> str:
     return f"partition{'' if len(numbers) == 1 else 's'} {compact(numbers)} of {topic}"
 
 
-def listed(keys: Iterable[TopicPartition]) -> str:
+def listed(keys: Iterable[TopicPartitionKey]) -> str:
     """Return partitions as ranges by topic."""
-    found: dict[str, list[int]] = {}
-    for topic, number in sorted(keys):
-        found.setdefault(topic, []).append(number)
-    partitions: Partitions = {topic: tuple(numbers) for topic, numbers in found.items()}
-    return in_ranges(partitions)
+    return in_ranges(by_topic(keys))
 
 
 def joined(names: Sequence[str]) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 
 from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
 from groupwright.cli._cluster.lag import group_lags, owners
-from groupwright.cli._cluster.model import CommittedOffset, GroupType, ListedGroup, TopicPartition
+from groupwright.cli._cluster.model import CommittedOffset, GroupType, ListedGroup
 from groupwright.cli._exporter.limits import GroupLimit
 from groupwright.cli._exporter.snapshot import HeldPartition, OffsetsTopicState, Snapshot
+from groupwright.core import TopicPartitionKey
 from groupwright.core.offsets_topic import OFFSETS_TOPIC
 
-CommittedByGroup = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+CommittedByGroup = Mapping[str, Mapping[TopicPartitionKey, CommittedOffset]]
 """Committed offsets by group."""
 
 

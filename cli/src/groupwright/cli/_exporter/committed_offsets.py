@@ -5,7 +5,8 @@ from collections import defaultdict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
+from groupwright.cli._cluster.model import CommittedOffset
+from groupwright.core import TopicPartitionKey
 
 _COMMIT, _GROUP = "offset_commit", "group_metadata"
 _FAILED = pa.array(["malformed", "unknown"])
@@ -23,7 +24,7 @@ class CommittedOffsets:
 
     def __init__(self) -> None:
         """Start before the first record."""
-        self.offsets: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        self.offsets: dict[str, dict[TopicPartitionKey, CommittedOffset]] = {}
         self.generations: dict[str, int] = {}
         self.commits: defaultdict[str, int] = defaultdict(int)
         self.records = {"decoded": 0, "failed": 0}
@@ -59,7 +60,7 @@ class CommittedOffsets:
             if not is_past:
                 self.commits[group] += 1
 
-    def _delete(self, group: str, partition: TopicPartition) -> None:
+    def _delete(self, group: str, partition: TopicPartitionKey) -> None:
         of_group = self.offsets.get(group, {})
         of_group.pop(partition, None)
         if not of_group:

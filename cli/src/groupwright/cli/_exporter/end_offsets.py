@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Collection
 
-from groupwright.cli._cluster.model import TopicPartition
+from groupwright.core import TopicPartitionKey
 
 SAMPLES = 60
 """Samples of a partition. Older ones are thinned, so that they reach far back, ever more coarsely."""
@@ -20,9 +20,9 @@ class EndOffsets:
             samples: The most samples of a partition, at least 4.
         """
         self._limit = samples
-        self._histories: dict[TopicPartition, tuple[array[int], array[float]]] = {}
+        self._histories: dict[TopicPartitionKey, tuple[array[int], array[float]]] = {}
 
-    def add(self, partition: TopicPartition, end: int, time: float) -> None:
+    def add(self, partition: TopicPartitionKey, end: int, time: float) -> None:
         """Remember the end of a log at a time, which is later than all before."""
         history = self._histories.get(partition)
         if history is None:
@@ -41,7 +41,7 @@ class EndOffsets:
             oldest = slice(1, self._limit // 2, 2)
             del ends[oldest], times[oldest]
 
-    def arrival(self, partition: TopicPartition, offset: int) -> float | None:
+    def arrival(self, partition: TopicPartitionKey, offset: int) -> float | None:
         """Return when the message at an offset arrived, as the pipeline's `lag_seconds` has it.
 
         It is interpolated linearly between the last sample at or below the offset and the next.
@@ -60,7 +60,7 @@ class EndOffsets:
         fraction = (offset + 1 - ends[above - 1]) / (ends[above] - ends[above - 1])
         return times[above - 1] + fraction * (times[above] - times[above - 1])
 
-    def keep(self, partitions: Collection[TopicPartition]) -> None:
+    def keep(self, partitions: Collection[TopicPartitionKey]) -> None:
         """Forget all other partitions."""
         for gone in self._histories.keys() - partitions:
             del self._histories[gone]

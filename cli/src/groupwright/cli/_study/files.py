@@ -6,10 +6,10 @@ import json
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupwright.assignors import InvalidInputError, LoadAwareAssignor, Topic, with_weights
-from groupwright.cli._cluster.model import GroupMember, GroupType, Partitions, TopicPartition
+from groupwright.cli._cluster.model import GroupMember, GroupType, Partitions
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, unusable_file
 from groupwright.cli._study.events import (
     MOST_JOINING,
@@ -23,6 +23,9 @@ from groupwright.cli._study.events import (
 )
 from groupwright.cli._study.model import StudiedGroup, flat
 from groupwright.core.spelling import did_you_mean
+
+if TYPE_CHECKING:
+    from groupwright.core import TopicPartitionKey
 
 _T = TypeVar("_T")
 
@@ -125,7 +128,7 @@ def study_of(document: object) -> StudiedGroup:
 
 
 def _check_owners(members: Sequence[GroupMember]) -> None:
-    owners: dict[TopicPartition, int] = {}
+    owners: dict[TopicPartitionKey, int] = {}
     for index, member in enumerate(members):
         for topic, number in flat(member.assigned):
             other = owners.setdefault((topic, number), index)

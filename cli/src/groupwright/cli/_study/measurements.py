@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from groupwright.assignors import Group, sent_processing_times
 from groupwright.cli._cluster.client import LATEST, Cluster
-from groupwright.cli._cluster.model import TopicPartition
+from groupwright.core import TopicPartitionKey
 
 _Numbers = dict[str, npt.NDArray[np.float64]]
 
@@ -52,7 +52,7 @@ class Measurements:
         """Return the seconds per message that members sent when they joined, times their capacities."""
         return sent_processing_times(self._group.members, self._group.topics)
 
-    def _by_topic(self, found: Mapping[TopicPartition, int | None]) -> _Numbers:
+    def _by_topic(self, found: Mapping[TopicPartitionKey, int | None]) -> _Numbers:
         numbers: _Numbers = {}
         for name, topic in self._group.topics.items():
             of_topic = (found.get((name, number)) for number in range(topic.partitions))

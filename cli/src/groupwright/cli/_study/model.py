@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from groupwright.assignors import NO_GENERATION, Group, LoadAwareAssignor, Member, Topic
-from groupwright.cli._cluster.model import GroupMember, GroupType, Partitions, TopicPartition
+from groupwright.cli._cluster.model import GroupMember, GroupType, Partitions
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._command_line.output import compact
 from groupwright.cli._study.events import Event
+from groupwright.core import TopicPartitionKey
 from groupwright.core.spelling import did_you_mean
 
 _GENERATION = 1  # any, and the same for all
@@ -166,7 +167,7 @@ def find_topic(topics: Iterable[str], wanted: str) -> str:
     )
 
 
-def flat(partitions: Partitions) -> list[TopicPartition]:
+def flat(partitions: Partitions) -> list[TopicPartitionKey]:
     """Return topics and numbers of partitions."""
     return [(topic, number) for topic, numbers in partitions.items() for number in numbers]
 

@@ -1,11 +1,12 @@
 """Owners of partitions, and the difference between two moments. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from groupwright.cli._cluster.model import DescribedGroup, GroupType, Partitions, TopicPartition
+from groupwright.cli._cluster.model import DescribedGroup, GroupType
+from groupwright.core import TopicPartitionKey
 
-Ownership = Mapping[str, frozenset[TopicPartition]]
+Ownership = Mapping[str, frozenset[TopicPartitionKey]]
 """Partitions by the identity of the member. In share groups a partition may have several owners."""
 
 
@@ -17,7 +18,7 @@ class Moves:
     gained: Ownership = field(default_factory=dict)
 
     @property
-    def partitions(self) -> frozenset[TopicPartition]:
+    def partitions(self) -> frozenset[TopicPartitionKey]:
         """The partitions whose owners differ."""
         return frozenset().union(*self.lost.values(), *self.gained.values())
 
@@ -37,17 +38,9 @@ def ownership(group: DescribedGroup) -> Ownership | None:
 def moves(before: Ownership, after: Ownership) -> Moves:
     """Return what members lost and gained."""
     identities = before.keys() | after.keys()
-    nothing = frozenset[TopicPartition]()
+    nothing = frozenset[TopicPartitionKey]()
     lost = {each: before.get(each, nothing) - after.get(each, nothing) for each in identities}
     gained = {each: after.get(each, nothing) - before.get(each, nothing) for each in identities}
     return Moves(
         {key: some for key, some in lost.items() if some}, {key: some for key, some in gained.items() if some}
     )
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> Partitions:
-    """Return partition numbers by topic."""
-    found: dict[str, tuple[int, ...]] = {}
-    for topic, number in sorted(partitions):
-        found[topic] = (*found.get(topic, ()), number)
-    return found

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
-from groupwright.cli._cluster.model import TopicPartition
+from groupwright.core import TopicPartitionKey
 
 _WINDOW_SECONDS = 30.0
 _WINDOW_INTERVALS = 4
@@ -94,8 +94,8 @@ class Progress:
         self._stalled_seconds = stalled_seconds
         self._window = max(_WINDOW_SECONDS, _WINDOW_INTERVALS * interval)
         self._samples: deque[_Sample] = deque()
-        self._partitions: dict[TopicPartition, PartitionLag] = {}
-        self._unmoved: dict[TopicPartition, tuple[int, float]] = {}
+        self._partitions: dict[TopicPartitionKey, PartitionLag] = {}
+        self._unmoved: dict[TopicPartitionKey, tuple[int, float]] = {}
 
     def update(self, lag: GroupLag, time: float) -> None:
         """Take the group's next snapshot."""
@@ -116,7 +116,7 @@ class Progress:
             if each.committed is not None and each.lag is not None and each.lag > _MARKER
         }
 
-    def _since(self, key: TopicPartition, committed: int, time: float) -> tuple[int, float]:
+    def _since(self, key: TopicPartitionKey, committed: int, time: float) -> tuple[int, float]:
         before = self._unmoved.get(key)
         return before if before is not None and before[0] == committed else (committed, time)
 
@@ -154,7 +154,7 @@ class Progress:
                 return (steps[-1].consumed - steps[0].consumed) / (steps[-1].time - steps[0].time)
         return (now.consumed - first.consumed) / (now.time - first.time)
 
-    def stalled(self, time: float, owners: Mapping[TopicPartition, str]) -> tuple[Stalled, ...]:
+    def stalled(self, time: float, owners: Mapping[TopicPartitionKey, str]) -> tuple[Stalled, ...]:
         """Return the partitions without progress, the longest first.
 
         Args:
@@ -168,7 +168,7 @@ class Progress:
         ]
         return tuple(sorted(found, key=lambda each: (-each.seconds, each.topic, each.partition)))
 
-    def lags(self) -> dict[TopicPartition, int]:
+    def lags(self) -> dict[TopicPartitionKey, int]:
         """Return the lag of each partition, as far as it is known."""
         return {key: each.lag for key, each in self._partitions.items() if each.lag is not None}
 

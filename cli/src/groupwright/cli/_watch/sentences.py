@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from groupwright.cli._command_line.output import by_topic, plural
+from groupwright.cli._command_line.output import plural, ranges_by_topic
 from groupwright.cli._watch.events import (
     BrokersAvailable,
     BrokersUnavailable,
@@ -83,8 +83,8 @@ def changes(event: Rebalanced) -> list[str]:
     if event.joined:
         found.append(f"{_names(event.joined)} joined")
     found.append("no partition moved" if not event.moved else f"{plural(event.moved, 'partition')} moved")
-    found += [f"{name} lost {by_topic(some)}" for name, some in event.lost.items()]
-    found += [f"{name} gained {by_topic(some)}" for name, some in event.gained.items()]
+    found += [f"{name} lost {ranges_by_topic(some)}" for name, some in event.lost.items()]
+    found += [f"{name} gained {ranges_by_topic(some)}" for name, some in event.gained.items()]
     return found
 
 

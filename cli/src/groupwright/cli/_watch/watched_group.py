@@ -7,7 +7,7 @@ from typing import Any
 
 from groupwright.cli._cluster.group_history import NOT_REBALANCING, GroupHistory
 from groupwright.cli._cluster.lag import GroupLag
-from groupwright.cli._cluster.model import DescribedGroup, GroupMember, Partitions, TopicPartition
+from groupwright.cli._cluster.model import DescribedGroup, GroupMember, Partitions
 from groupwright.cli._watch.events import (
     BrokersAvailable,
     BrokersUnavailable,
@@ -22,8 +22,9 @@ from groupwright.cli._watch.events import (
     StateChanged,
 )
 from groupwright.cli._watch.names import MemberNames
-from groupwright.cli._watch.ownership import Ownership, by_topic, moves, ownership
+from groupwright.cli._watch.ownership import Ownership, moves, ownership
 from groupwright.cli._watch.progress import LagRate, Progress, Stalled
+from groupwright.core import TopicPartitionKey, by_topic
 
 _RECENT_SECONDS = 15.0
 _HISTORY = 500
@@ -114,7 +115,7 @@ class WatchedGroup:
         self._reported = 0.0
         self._members: dict[str, GroupMember] = {}
         self._owned: Ownership = {}
-        self._gained_at: dict[tuple[str, TopicPartition], float] = {}
+        self._gained_at: dict[tuple[str, TopicPartitionKey], float] = {}
         self._rebalance: _Rebalance | None = None
         self._rebalances: deque[Rebalanced] = deque(maxlen=_HISTORY)
         self._unavailable_reason = ""
@@ -303,7 +304,7 @@ class WatchedGroup:
             unavailable_reason=self._unavailable_reason,
         )
 
-    def _member(self, member: GroupMember, lags: Mapping[TopicPartition, int]) -> MemberView:
+    def _member(self, member: GroupMember, lags: Mapping[TopicPartitionKey, int]) -> MemberView:
         owned = self._owned.get(member.identity, frozenset())
         known = [lags[each] for each in owned if each in lags]
         return MemberView(
@@ -336,7 +337,7 @@ class WatchedGroup:
 
     def _by_name(self, owned: Ownership) -> dict[str, Partitions]:
         """Return partitions by the names of members; a member that joined again has one name."""
-        found: dict[str, frozenset[TopicPartition]] = {}
+        found: dict[str, frozenset[TopicPartitionKey]] = {}
         for identity, partitions in owned.items():
             name = self._names[identity]
             found[name] = found.get(name, frozenset()) | partitions

@@ -15,7 +15,8 @@ from groupwright.cli.demo.scenario import SESSION_SECONDS, STEPS, Step
 from groupwright.cli.demo.summary import Change, Summary, summarize
 from groupwright.cli.demo.view import View
 from groupwright.cli.demo.view_model import MemberRow, Progress, Status, StepState, ViewModel
-from groupwright.testing.groups import LoadedGroup, LoadedGroupError, Member, Partition
+from groupwright.core import TopicPartitionKey
+from groupwright.testing.groups import LoadedGroup, LoadedGroupError, Member
 
 PARTITIONS = 12
 COMMIT_SECONDS = 1
@@ -200,7 +201,7 @@ class Runner:
 
     # --- Waiting and showing
 
-    def _owners(self) -> dict[Partition, str]:
+    def _owners(self) -> dict[TopicPartitionKey, str]:
         return {partition: names[0] for partition, names in self.group.ledger.owners().items()}
 
     def _generation(self) -> int:

@@ -26,11 +26,12 @@ from groupwright.core.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
-    from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, TopicPartition
+    from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup
     from groupwright.cli.offsets.plan import Facts, PlannedPartition
     from groupwright.cli.offsets.selection import Choice
     from groupwright.cli.offsets.target import Target
     from groupwright.cli.offsets.view import Action
+    from groupwright.core import TopicPartitionKey
 
 _MOST_SENTENCES = 20
 
@@ -180,8 +181,8 @@ def _plan(
 
 def _facts(
     cluster: "Cluster",
-    committed: "dict[TopicPartition, CommittedOffset]",
-    chosen: "list[TopicPartition]",
+    committed: "dict[TopicPartitionKey, CommittedOffset]",
+    chosen: "list[TopicPartitionKey]",
     target: "Target | None",
 ) -> "Facts":
     from groupwright.cli._cluster.client import EARLIEST, LATEST  # noqa: PLC0415 - as above
@@ -191,7 +192,7 @@ def _facts(
     ends, errors = cluster.offsets(chosen, LATEST)
     begins, more_errors = cluster.offsets(chosen, EARLIEST)
     errors |= more_errors
-    at_time: dict[TopicPartition, int | None] = {}
+    at_time: dict[TopicPartitionKey, int | None] = {}
     if isinstance(target, Timestamp):
         at_time, more_errors = cluster.offsets(chosen, target.milliseconds)
         errors |= more_errors

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from groupwright.cli._cluster.client import Cluster
-from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
+from groupwright.cli._cluster.model import CommittedOffset
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.offsets.plan import PlannedPartition
+from groupwright.core import TopicPartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,8 @@ class Execution:
         failures: Why partitions have another offset than planned.
     """
 
-    held: Mapping[TopicPartition, CommittedOffset]
-    failures: Mapping[TopicPartition, str] = field(default_factory=dict)
+    held: Mapping[TopicPartitionKey, CommittedOffset]
+    failures: Mapping[TopicPartitionKey, str] = field(default_factory=dict)
 
 
 def execute(cluster: Cluster, group: str, plan: Sequence[PlannedPartition]) -> Execution:
@@ -35,7 +36,7 @@ def execute(cluster: Cluster, group: str, plan: Sequence[PlannedPartition]) -> E
     changes = [each for each in plan if each.is_change]
     resets = {each.key: CommittedOffset(each.after) for each in changes if each.after is not None}
     deletions = [each.key for each in changes if each.after is None]
-    answers: dict[TopicPartition, str | None] = {}
+    answers: dict[TopicPartitionKey, str | None] = {}
     try:
         if resets:
             answers |= cluster.commit(group, resets)
@@ -58,9 +59,9 @@ def execute(cluster: Cluster, group: str, plan: Sequence[PlannedPartition]) -> E
 
 def failures(
     plan: Sequence[PlannedPartition],
-    answers: Mapping[TopicPartition, str | None],
-    held: Mapping[TopicPartition, CommittedOffset],
-) -> dict[TopicPartition, str]:
+    answers: Mapping[TopicPartitionKey, str | None],
+    held: Mapping[TopicPartitionKey, CommittedOffset],
+) -> dict[TopicPartitionKey, str]:
     """Return why partitions do not have their planned offset, by what the broker holds.
 
     Args:
@@ -68,7 +69,7 @@ def failures(
         answers: The broker's answer to each write; None if it accepted it.
         held: The committed offsets after the writes.
     """
-    found: dict[TopicPartition, str] = {}
+    found: dict[TopicPartitionKey, str] = {}
     for each in plan:
         if not each.is_change:
             continue

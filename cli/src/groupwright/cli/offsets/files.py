@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
+from groupwright.cli._cluster.model import CommittedOffset
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, unusable_file
+from groupwright.core import TopicPartitionKey
 
 _FIELDS = ("topic", "partition", "offset")
 
 
-def read_offsets(path: Path, group: str) -> dict[TopicPartition, int]:
+def read_offsets(path: Path, group: str) -> dict[TopicPartitionKey, int]:
     """Return the offsets in a file.
 
     Args:
@@ -24,7 +25,7 @@ def read_offsets(path: Path, group: str) -> dict[TopicPartition, int]:
     Raises:
         CommandError: The file cannot be read, has no offset of the group, or two of a partition.
     """
-    offsets: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartitionKey, int] = {}
     try:
         text = path.read_text(encoding="utf-8-sig")
         for place, topic, partition, offset in (_json if path.suffix == ".json" else _csv)(text, group):
@@ -69,7 +70,7 @@ def _json(text: str, group: str) -> Iterator[tuple[str, str, int, int]]:
                 raise ValueError(f"entry {index} has no topic, partition and offset: {json.dumps(row)}")
 
 
-def write_offsets(path: Path, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+def write_offsets(path: Path, offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> None:
     """Write offsets to a new file: JSON with leader epochs and metadata if it ends in `.json`, else CSV.
 
     Raises:
@@ -87,14 +88,14 @@ def write_offsets(path: Path, offsets: Mapping[TopicPartition, CommittedOffset])
         raise unusable_file(path, "written", error) from None
 
 
-def _as_csv(offsets: Mapping[TopicPartition, CommittedOffset]) -> str:
+def _as_csv(offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> str:
     text = io.StringIO()
     rows: Iterable[tuple[Any, ...]] = ((*key, offsets[key].offset) for key in sorted(offsets))
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def _as_json(offsets: Mapping[TopicPartition, CommittedOffset]) -> str:
+def _as_json(offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> str:
     rows = [
         {
             "topic": topic,

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from groupwright.cli._cluster.model import CommittedOffset, TopicPartition
+from groupwright.cli._cluster.model import CommittedOffset
 from groupwright.cli.offsets.target import LogEnd, Offset, Offsets, Shift, Target, Timestamp
+from groupwright.core import TopicPartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,11 @@ class Facts:
         errors: Why the offsets of a log are not known.
     """
 
-    committed: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
-    begins: Mapping[TopicPartition, int | None] = field(default_factory=dict)
-    ends: Mapping[TopicPartition, int | None] = field(default_factory=dict)
-    at_time: Mapping[TopicPartition, int | None] = field(default_factory=dict)
-    errors: Mapping[TopicPartition, str] = field(default_factory=dict)
+    committed: Mapping[TopicPartitionKey, CommittedOffset] = field(default_factory=dict)
+    begins: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
+    ends: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
+    at_time: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
+    errors: Mapping[TopicPartitionKey, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class PlannedPartition:
     error: str = ""
 
     @property
-    def key(self) -> TopicPartition:
+    def key(self) -> TopicPartitionKey:
         """The topic and the number."""
         return self.topic, self.partition
 
@@ -84,7 +85,7 @@ class PlannedPartition:
         return max(0, self.end - max(offset, self.begin or 0))
 
 
-def shown(partitions: Iterable[TopicPartition], facts: Facts) -> list[PlannedPartition]:
+def shown(partitions: Iterable[TopicPartitionKey], facts: Facts) -> list[PlannedPartition]:
     """Return the rows to show, without changes; a note says why the offsets of a log are unknown."""
     return [
         PlannedPartition(
@@ -100,13 +101,13 @@ def shown(partitions: Iterable[TopicPartition], facts: Facts) -> list[PlannedPar
 
 
 def planned_reset(
-    partitions: Iterable[TopicPartition], target: Target, facts: Facts
+    partitions: Iterable[TopicPartitionKey], target: Target, facts: Facts
 ) -> list[PlannedPartition]:
     """Return the plan of a reset. Offsets outside of a log become its beginning or its end."""
     return [_reset(key, target, facts) for key in partitions]
 
 
-def planned_deletion(partitions: Iterable[TopicPartition], facts: Facts) -> list[PlannedPartition]:
+def planned_deletion(partitions: Iterable[TopicPartitionKey], facts: Facts) -> list[PlannedPartition]:
     """Return the plan of a deletion."""
     return [
         PlannedPartition(
@@ -120,7 +121,7 @@ def planned_deletion(partitions: Iterable[TopicPartition], facts: Facts) -> list
     ]
 
 
-def _reset(key: TopicPartition, target: Target, facts: Facts) -> PlannedPartition:
+def _reset(key: TopicPartitionKey, target: Target, facts: Facts) -> PlannedPartition:
     committed, begin, end = facts.committed.get(key), facts.begins.get(key), facts.ends.get(key)
     row = PlannedPartition(*key, committed, begin, end)
     if begin is None or end is None:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from groupwright.cli._cluster.model import TopicPartition
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.core import TopicPartitionKey
 from groupwright.core.spelling import did_you_mean
 
 _NUMBERS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*", re.ASCII)
@@ -41,8 +41,8 @@ def parse_choice(text: str) -> Choice:
 
 
 def selected(
-    choices: Iterable[Choice], candidates: Collection[TopicPartition], partitions: Mapping[str, int]
-) -> list[TopicPartition]:
+    choices: Iterable[Choice], candidates: Collection[TopicPartitionKey], partitions: Mapping[str, int]
+) -> list[TopicPartitionKey]:
     """Return the chosen partitions, in order.
 
     Args:
@@ -53,7 +53,7 @@ def selected(
     Raises:
         CommandError: A chosen topic or partition does not exist.
     """
-    chosen: set[TopicPartition] = set()
+    chosen: set[TopicPartitionKey] = set()
     for choice in choices:
         of_topic = {key for key in candidates if key[0] == choice.topic}
         count = partitions.get(choice.topic)

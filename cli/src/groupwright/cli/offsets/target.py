@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from groupwright.cli._cluster.model import TopicPartition
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.offsets.files import read_offsets
+from groupwright.core import TopicPartitionKey
 from groupwright.core.spelling import did_you_mean
 
 
@@ -51,7 +51,7 @@ class Offsets:
     """An offset for each partition, from a file."""
 
     path: Path
-    offsets: Mapping[TopicPartition, int]
+    offsets: Mapping[TopicPartitionKey, int]
 
 
 Target = LogEnd | Timestamp | Offset | Shift | Offsets

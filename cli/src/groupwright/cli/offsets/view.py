@@ -5,9 +5,10 @@ from enum import StrEnum
 from typing import Any
 
 from groupwright.cli._cluster.lookup import member_names
-from groupwright.cli._cluster.model import DescribedGroup, TopicPartition
+from groupwright.cli._cluster.model import DescribedGroup
 from groupwright.cli._command_line.output import Column
 from groupwright.cli.offsets.plan import PlannedPartition
+from groupwright.core import TopicPartitionKey
 
 SHOWN_COLUMNS = (
     Column("topic", "TOPIC"),
@@ -54,7 +55,7 @@ def rows(
     action: Action,
     *,
     is_executed: bool = False,
-    failures: Mapping[TopicPartition, str] | None = None,
+    failures: Mapping[TopicPartitionKey, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the rows of a table, with the keys of the JSON document."""
     made = []

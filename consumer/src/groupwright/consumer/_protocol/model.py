@@ -4,48 +4,20 @@ They have only the fields that the membership needs; `_network` converts them to
 Field names are Kafka's. Partitions are grouped by topic, in ascending order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import TYPE_CHECKING
+
+from groupwright.core import ErrorCode as ErrorCode  # noqa: PLC0414 - a part of this model
+from groupwright.core import Partitions as Partitions  # noqa: PLC0414 - a part of this model
+from groupwright.core import TopicPartitionKey as TopicPartitionKey  # noqa: PLC0414 - a part of this model
+from groupwright.core import error_name as error_name  # noqa: PLC0414 - a part of this model
 
 if TYPE_CHECKING:
     from groupwright.assignors import JoinedMember, Topic
 
-Partitions = Mapping[str, Sequence[int]]
-"""Topic name to partition numbers."""
-
-TopicPartitionKey = tuple[str, int]
-
 PROTOCOL_TYPE = "consumer"
-
-
-class ErrorCode(IntEnum):
-    """Error codes that the membership distinguishes (`org.apache.kafka.common.protocol.Errors`)."""
-
-    UNKNOWN_SERVER_ERROR = -1
-    NONE = 0
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    REQUEST_TIMED_OUT = 7
-    COORDINATOR_LOAD_IN_PROGRESS = 14
-    COORDINATOR_NOT_AVAILABLE = 15
-    NOT_COORDINATOR = 16
-    ILLEGAL_GENERATION = 22
-    INCONSISTENT_GROUP_PROTOCOL = 23
-    UNKNOWN_MEMBER_ID = 25
-    REBALANCE_IN_PROGRESS = 27
-    TOPIC_AUTHORIZATION_FAILED = 29
-    GROUP_AUTHORIZATION_FAILED = 30
-    UNSUPPORTED_VERSION = 35
-    GROUP_ID_NOT_FOUND = 69
-    MEMBER_ID_REQUIRED = 79
-    FENCED_INSTANCE_ID = 82
-    UNSTABLE_OFFSET_COMMIT = 88
-
-
-def error_name(code: int) -> str:
-    """Return Kafka's name of an error code, or its number if it is not in `ErrorCode`."""
-    return next((known.name for known in ErrorCode if known == code), f"error {code}")
 
 
 COORDINATOR_MOVED = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})

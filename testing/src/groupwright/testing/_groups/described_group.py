@@ -6,10 +6,12 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 
 from groupwright.assignors import decode_assignment
-from groupwright.testing._groups.events import Partition
+from groupwright.core import TopicPartitionKey
 
 
-def described_group(admin: AdminClient, group: str, timeout: float) -> tuple[str, dict[str, set[Partition]]]:
+def described_group(
+    admin: AdminClient, group: str, timeout: float
+) -> tuple[str, dict[str, set[TopicPartitionKey]]]:
     """Return a group's state, and each member's partitions by its `client.id`.
 
     `list_groups` asks every broker for its groups, and blocks. `describe_consumer_groups` asks the known
@@ -35,7 +37,7 @@ def described_group(admin: AdminClient, group: str, timeout: float) -> tuple[str
     }
 
 
-def _partitions(assignment: bytes) -> set[Partition]:
+def _partitions(assignment: bytes) -> set[TopicPartitionKey]:
     """Decode an assignment; it is empty bytes while the group rebalances."""
     if not assignment:
         return set()

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing._groups.offsets import Span
 
-Partition = tuple[str, int]
-"""A topic and a partition's number."""
 _KINDS: dict[str, type["Event"]] = {}
 """All types of events, by name."""
 
@@ -61,7 +60,7 @@ class Started(Event):
 class Assigned(Event):
     """on_assign was entered."""
 
-    partitions: tuple[Partition, ...]
+    partitions: tuple[TopicPartitionKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class Revoked(Event):
         began: Time at which it was entered; None if unknown.
     """
 
-    partitions: tuple[Partition, ...]
+    partitions: tuple[TopicPartitionKey, ...]
     lost: bool
     began: float | None = None
 
@@ -92,7 +91,7 @@ class Rebalanced(Event):
     generation: int
     seconds: float | None
     outcome: str
-    partitions: tuple[Partition, ...]
+    partitions: tuple[TopicPartitionKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ class EndReached(Event):
     """
 
     polled: float
-    partition: Partition
+    partition: TopicPartitionKey
     offset: int
 
 
@@ -149,7 +148,7 @@ class Committed(Event):
         error: The error, as text; None if the commit succeeded.
     """
 
-    offsets: dict[Partition, int]
+    offsets: dict[TopicPartitionKey, int]
     began: float | None = None
     error: str | None = None
 
@@ -189,7 +188,7 @@ class Killed(Event):
         offsets: The group's committed offsets at the coordinator after that.
     """
 
-    offsets: dict[Partition, int]
+    offsets: dict[TopicPartitionKey, int]
 
 
 @dataclass(frozen=True, slots=True)

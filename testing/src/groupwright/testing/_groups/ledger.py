@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing._groups import report
 from groupwright.testing._groups.events import (
     Assigned,
@@ -15,7 +16,6 @@ from groupwright.testing._groups.events import (
     Failed,
     Killed,
     Left,
-    Partition,
     Produced,
     Rebalanced,
     Revoked,
@@ -43,12 +43,12 @@ class Ledger:
         self.produced: list[Produced] = []
         self.generations: dict[str, int] = {}
         self.commits: Counter[str] = Counter()
-        self._owned: defaultdict[str, set[Partition]] = defaultdict(set)
+        self._owned: defaultdict[str, set[TopicPartitionKey]] = defaultdict(set)
         self._assigned: set[str] = set()
         self._consumed_by_member: Counter[str] = Counter()
-        self._committed: dict[Partition, int] = {}
-        self._produced_offsets: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
-        self._consumed_offsets: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
+        self._committed: dict[TopicPartitionKey, int] = {}
+        self._produced_offsets: defaultdict[TopicPartitionKey, OffsetMap[None]] = defaultdict(OffsetMap)
+        self._consumed_offsets: defaultdict[TopicPartitionKey, OffsetMap[None]] = defaultdict(OffsetMap)
         self._forgotten: dict[str, float] = {}
         self._forgotten_count = 0
         self._lock = threading.RLock()
@@ -133,7 +133,7 @@ class Ledger:
         with self._lock:
             return sum(span.size for span in self.unconsumed())
 
-    def unconsumed(self, until: Mapping[Partition, int] | None = None) -> tuple[Span, ...]:
+    def unconsumed(self, until: Mapping[TopicPartitionKey, int] | None = None) -> tuple[Span, ...]:
         """Return the produced messages, by default all, that no member has consumed yet.
 
         Args:
@@ -152,7 +152,7 @@ class Ledger:
         """Return the number of messages that a member has consumed."""
         return self._consumed_by_member[member]
 
-    def owned_by(self, member: str) -> set[Partition]:
+    def owned_by(self, member: str) -> set[TopicPartitionKey]:
         """Return the partitions that a member owns now, according to its callbacks."""
         with self._lock:
             return set(self._owned[member])
@@ -161,18 +161,18 @@ class Ledger:
         """Return whether the member's on_assign has been called, even if without partitions."""
         return member in self._assigned
 
-    def owners(self) -> dict[Partition, list[str]]:
+    def owners(self) -> dict[TopicPartitionKey, list[str]]:
         """Return the owners of each partition now; in a settled group, each partition has one."""
-        owners: defaultdict[Partition, list[str]] = defaultdict(list)
+        owners: defaultdict[TopicPartitionKey, list[str]] = defaultdict(list)
         with self._lock:
             for member, owned in self._owned.items():
                 for partition in owned:
                     owners[partition].append(member)
         return dict(owners)
 
-    def owners_at(self, time: float) -> dict[Partition, list[str]]:
+    def owners_at(self, time: float) -> dict[TopicPartitionKey, list[str]]:
         """Return the owners of each partition at a time, in seconds of `time.monotonic`."""
-        owners: defaultdict[Partition, list[str]] = defaultdict(list)
+        owners: defaultdict[TopicPartitionKey, list[str]] = defaultdict(list)
         for window in self.ownership():
             if window.begin <= time < window.end:
                 owners[window.partition].append(window.member)
@@ -187,17 +187,17 @@ class Ledger:
         ]
         return sorted(found, key=lambda window: window.begin)
 
-    def ends(self) -> dict[Partition, int]:
+    def ends(self) -> dict[TopicPartitionKey, int]:
         """Return the log end offset by partition: one past the last acknowledged message."""
         with self._lock:
             return {partition: produced.end for partition, produced in self._produced_offsets.items()}
 
-    def committed(self) -> dict[Partition, int]:
+    def committed(self) -> dict[TopicPartitionKey, int]:
         """Return the highest offset that any member reported as committed, by partition."""
         with self._lock:
             return dict(self._committed)
 
-    def is_consumed(self, until: Mapping[Partition, int]) -> bool:
+    def is_consumed(self, until: Mapping[TopicPartitionKey, int]) -> bool:
         """Return whether all messages produced before these offsets have been consumed."""
         with self._lock:
             return not any(

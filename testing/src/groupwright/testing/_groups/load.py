@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from groupwright.testing._groups.events import Partition, Produced, now
+from groupwright.core import TopicPartitionKey
+from groupwright.testing._groups.events import Produced, now
 from groupwright.testing._groups.offsets import spans_with_values
 from groupwright.testing.errors import LoadedGroupError
 
@@ -33,7 +34,7 @@ class Load:
 
     def __init__(
         self,
-        partitions: Callable[[], Sequence[Partition]],
+        partitions: Callable[[], Sequence[TopicPartitionKey]],
         messages_per_second: float,
         config: Mapping[str, Any],
         record: Callable[[Produced], None],
@@ -62,7 +63,7 @@ class Load:
         self._producer = producer(dict(self._config))
         self._values = values
         self._acknowledged: list[tuple[tuple[str, int, int], str]] = []
-        self._timed_out: list[tuple[Partition, int]] = []
+        self._timed_out: list[tuple[TopicPartitionKey, int]] = []
         self._stopping = threading.Event()
         self._discarding = threading.Event()
         self._thread = threading.Thread(target=self._run, name="producer", daemon=True)
@@ -127,13 +128,13 @@ class Load:
                 self._report()
             self._stopping.wait(_TICK)
 
-    def _messages(self) -> Iterator[tuple[Partition, int]]:
+    def _messages(self) -> Iterator[tuple[TopicPartitionKey, int]]:
         numbers = itertools.count()
         while True:
             for partition in self._partitions():
                 yield partition, next(numbers)
 
-    def _send(self, partition: Partition, number: int) -> bool:
+    def _send(self, partition: TopicPartitionKey, number: int) -> bool:
         topic, index = partition
         try:
             self._producer.produce(
@@ -169,7 +170,7 @@ class Load:
                 self._producer.purge()
 
     def _on_delivery(
-        self, error: KafkaError | None, message: Message, partition: Partition, number: int
+        self, error: KafkaError | None, message: Message, partition: TopicPartitionKey, number: int
     ) -> None:
         offset = message.offset()
         if error is None and offset is not None:

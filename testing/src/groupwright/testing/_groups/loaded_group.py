@@ -12,8 +12,9 @@ import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing._groups.described_group import described_group
-from groupwright.testing._groups.events import Killed, Partition, now
+from groupwright.testing._groups.events import Killed, now
 from groupwright.testing._groups.ledger import Ledger
 from groupwright.testing._groups.load import Load
 from groupwright.testing._groups.member_history import End
@@ -250,7 +251,7 @@ class LoadedGroup:
             offsets = self._ledger.committed()  # the coordinator does not respond
         self._ledger.record(member.name, Killed(killed, offsets))
 
-    def committed_offsets(self) -> dict[Partition, int]:
+    def committed_offsets(self) -> dict[TopicPartitionKey, int]:
         """Return the group's committed offsets, from its coordinator.
 
         Raises:
@@ -339,7 +340,7 @@ class LoadedGroup:
         """
         before = self.ledger.ends()
 
-        def reached(offsets: Mapping[Partition, int]) -> bool:
+        def reached(offsets: Mapping[TopicPartitionKey, int]) -> bool:
             return all(offsets.get(each, 0) > before.get(each, 0) for each in self._partitions())
 
         self.wait_until(lambda: reached(self.ledger.ends()), "each partition has new messages", timeout)
@@ -453,7 +454,7 @@ class LoadedGroup:
             if isinstance(member, ProcessMember):
                 member.refresh()
 
-    def _partitions(self) -> Sequence[Partition]:
+    def _partitions(self) -> Sequence[TopicPartitionKey]:
         return [(topic, number) for topic, count in self.topics.items() for number in range(count)]
 
     def _folder(self) -> Path:
@@ -478,7 +479,7 @@ class LoadedGroup:
                 self._load.raise_for_error()
             self._pause.wait(_STEP_SECONDS)
 
-    def _wait_until_consumed(self, ends: Mapping[Partition, int], timeout: float | None) -> None:
+    def _wait_until_consumed(self, ends: Mapping[TopicPartitionKey, int], timeout: float | None) -> None:
         timeout = self._patience if timeout is None else timeout
         if not self._wait(lambda: self.ledger.is_consumed(ends), timeout):
             spans = self.ledger.unconsumed(ends)
@@ -495,7 +496,7 @@ class LoadedGroup:
     def _errors(self, member: Member) -> list[Any]:
         return list(member.errors) if isinstance(member, ThreadMember) else self._ledger.errors(member.name)
 
-    def _disagreement(self, owned: Mapping[str, set[Partition]]) -> str:
+    def _disagreement(self, owned: Mapping[str, set[TopicPartitionKey]]) -> str:
         """Return the group's state and assignment at the coordinator; empty if stable and as owned."""
         if self._admin is None:
             self._admin = AdminClient({**self._client_config, "log_level": 0})

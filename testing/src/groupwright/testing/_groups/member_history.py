@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing._groups.events import (
     Assigned,
     Committed,
@@ -18,7 +19,6 @@ from groupwright.testing._groups.events import (
     Faulted,
     Killed,
     Left,
-    Partition,
     Revoked,
 )
 from groupwright.testing._groups.offsets import Span
@@ -55,7 +55,7 @@ class Window:
     """
 
     member: str
-    partition: Partition
+    partition: TopicPartitionKey
     begin: float
     end: float = math.inf
     ended_by: End = End.OPEN
@@ -89,8 +89,8 @@ class MemberHistory:
         # Several threads may write a history, so it may be slightly out of order.
         self.events = sorted(events, key=lambda event: event.time)
         self.windows: list[Window] = []
-        self.owned: dict[Partition, Window] = {}
-        self.last: dict[Partition, Window] = {}
+        self.owned: dict[TopicPartitionKey, Window] = {}
+        self.last: dict[TopicPartitionKey, Window] = {}
         self.strays: list[tuple[float, Span]] = []
         self.faults: list[tuple[float, float]] = []
         for event in self.events:
@@ -121,13 +121,13 @@ class MemberHistory:
             case _:
                 pass
 
-    def window_of(self, partition: Partition, polled: float) -> Window | None:
+    def window_of(self, partition: TopicPartitionKey, polled: float) -> Window | None:
         """Return the window to which a message belongs that a call entered at `polled` has just returned."""
         window = self.last.get(partition)
         # A call may return messages that were fetched before a callback of the same call.
         return None if window is None or window.end < polled else window
 
-    def _assign(self, partitions: Iterable[Partition], time: float) -> None:
+    def _assign(self, partitions: Iterable[TopicPartitionKey], time: float) -> None:
         self._end(partitions, time, End.REVOKED)
         gained = {partition: Window(self.name, partition, time) for partition in partitions}
         self.owned |= gained
@@ -135,7 +135,11 @@ class MemberHistory:
         self.windows += gained.values()
 
     def _end(
-        self, partitions: Iterable[Partition], time: float, ended_by: End, revoking: float | None = None
+        self,
+        partitions: Iterable[TopicPartitionKey],
+        time: float,
+        ended_by: End,
+        revoking: float | None = None,
     ) -> None:
         for partition in partitions:
             if (window := self.owned.pop(partition, None)) is not None:
@@ -150,7 +154,7 @@ class MemberHistory:
             else:
                 window.consumed.append((time, span))
 
-    def _commit(self, offsets: Mapping[Partition, int]) -> None:
+    def _commit(self, offsets: Mapping[TopicPartitionKey, int]) -> None:
         for partition, offset in offsets.items():
             if (window := self.owned.get(partition)) is not None:
                 window.committed = max(offset, window.committed)

@@ -11,9 +11,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from groupwright.core import RebalanceListener
+from groupwright.core import RebalanceListener, TopicPartitionKey
 from groupwright.testing._groups import events
-from groupwright.testing._groups.events import Partition, now
+from groupwright.testing._groups.events import now
 from groupwright.testing._groups.offsets import spans, spans_with_values
 
 POLL_SECONDS = 0.1
@@ -123,8 +123,8 @@ class MemberLoop(RebalanceListener):
         self.record = record
         self.errors: list[KafkaException] = []
         self.rebalances: list[Any] = []
-        self.callbacks: list[tuple[str, list[Partition]]] = []
-        self.owned: set[Partition] = set()
+        self.callbacks: list[tuple[str, list[TopicPartitionKey]]] = []
+        self.owned: set[TopicPartitionKey] = set()
         self._on_commit: Callable[..., None] | None = config.get("on_commit")
         self._topics = topics
         self._batch = batch
@@ -300,7 +300,7 @@ class MemberLoop(RebalanceListener):
         self, partitions: list[TopicPartition], began: float | None = None, error: KafkaError | None = None
     ) -> None:
         """Record a commit's result; each partition may have an error of its own."""
-        results: dict[str | None, dict[Partition, int]] = {}
+        results: dict[str | None, dict[TopicPartitionKey, int]] = {}
         for each in partitions:
             failure = each.error or error
             if each.offset >= 0:
@@ -325,13 +325,13 @@ class MemberLoop(RebalanceListener):
         self.owned = set(owned)  # last: a thread that waits for new partitions then finds the rest recorded
 
 
-def _keys(partitions: list[TopicPartition]) -> tuple[Partition, ...]:
+def _keys(partitions: list[TopicPartition]) -> tuple[TopicPartitionKey, ...]:
     return tuple((each.topic, each.partition) for each in partitions)
 
 
 def _offsets_to_commit(
     message: Message | None = None, offsets: Iterable[TopicPartition] | None = None, *_: object, **__: object
-) -> dict[Partition, int]:
+) -> dict[TopicPartitionKey, int]:
     """Return the offsets that the arguments of `commit` name."""
     if message is not None:
         topic, partition, offset = _position(message)

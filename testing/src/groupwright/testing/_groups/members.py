@@ -9,16 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from groupwright.testing._groups.events import (
-    Consumed,
-    Died,
-    Faulted,
-    HistoryReader,
-    Partition,
-    Revoked,
-    Started,
-    now,
-)
+from groupwright.core import TopicPartitionKey
+from groupwright.testing._groups.events import Consumed, Died, Faulted, HistoryReader, Revoked, Started, now
 from groupwright.testing._groups.ledger import Ledger
 from groupwright.testing._groups.member_loop import ConsumerFactory, Hooks, MemberLoop
 from groupwright.testing._groups.member_process import Specification
@@ -67,7 +59,7 @@ class Member(ABC):
         """True if its thread or process has ended."""
 
     @property
-    def owned(self) -> set[Partition]:
+    def owned(self) -> set[TopicPartitionKey]:
         """The partitions that it owns, according to its callbacks."""
         return self._ledger.owned_by(self.name)
 
@@ -189,7 +181,7 @@ class ThreadMember(Member):
         return not self._thread.is_alive()
 
     @property
-    def owned(self) -> set[Partition]:
+    def owned(self) -> set[TopicPartitionKey]:
         """The partitions that it owns. With a listener, new ones count once the rebalance has ended."""
         return self._loop.owned
 

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from groupwright.testing._groups.events import Event, Partition, Produced
+from groupwright.core import TopicPartitionKey
+from groupwright.testing._groups.events import Event, Produced
 from groupwright.testing._groups.member_history import End, MemberHistory, Window
 from groupwright.testing._groups.offsets import OffsetMap, Span
 from groupwright.testing.errors import GuaranteeViolatedError
@@ -122,7 +123,7 @@ def check(
     produced_offsets = _offset_maps(
         span for event in produced if isinstance(event, Produced) for span in event.spans
     )
-    windows: defaultdict[Partition, list[Window]] = defaultdict(list)
+    windows: defaultdict[TopicPartitionKey, list[Window]] = defaultdict(list)
     for window in sorted((w for m in members.values() for w in m.windows), key=lambda window: window.begin):
         windows[window.partition].append(window)
     deliveries = [
@@ -147,7 +148,7 @@ def check(
     )
 
 
-def _is_tail(span: Span, produced: Mapping[Partition, OffsetMap[None]]) -> bool:
+def _is_tail(span: Span, produced: Mapping[TopicPartitionKey, OffsetMap[None]]) -> bool:
     return span.stop == produced[span.topic, span.partition].end
 
 
@@ -183,7 +184,7 @@ def _redeliveries(
     """
     explained: list[Redelivery] = []
     unexplained: list[Redelivery] = []
-    consumed: defaultdict[Partition, OffsetMap[Window]] = defaultdict(OffsetMap)
+    consumed: defaultdict[TopicPartitionKey, OffsetMap[Window]] = defaultdict(OffsetMap)
     for _, span, window in sorted(deliveries, key=lambda delivery: delivery[0]):
         for piece in consumed[window.partition].put(span.start, span.stop, window):
             before = piece.holder
@@ -206,15 +207,15 @@ def _redeliveries(
     return explained, unexplained
 
 
-def _offset_maps(spans: Iterable[Span]) -> dict[Partition, OffsetMap[None]]:
-    found: defaultdict[Partition, OffsetMap[None]] = defaultdict(OffsetMap)
+def _offset_maps(spans: Iterable[Span]) -> dict[TopicPartitionKey, OffsetMap[None]]:
+    found: defaultdict[TopicPartitionKey, OffsetMap[None]] = defaultdict(OffsetMap)
     for span in spans:
         found[span.topic, span.partition].put(span.start, span.stop, None)
     return dict(found)
 
 
 def difference(
-    held: Mapping[Partition, OffsetMap[None]], other: Mapping[Partition, OffsetMap[None]]
+    held: Mapping[TopicPartitionKey, OffsetMap[None]], other: Mapping[TopicPartitionKey, OffsetMap[None]]
 ) -> tuple[Span, ...]:
     """Return the offsets in `held` that are not in `other`."""
     nothing: OffsetMap[None] = OffsetMap()

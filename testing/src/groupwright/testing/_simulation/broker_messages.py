@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from groupwright.testing._simulation.messages import ErrorCode, TopicPartition
+from groupwright.core import ErrorCode, TopicPartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class MetadataResponse:
     brokers: tuple[int, ...] = ()
     topics: Mapping[str, int] = field(default_factory=dict)
     ids: Mapping[str, int] = field(default_factory=dict)
-    leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
+    leaders: Mapping[TopicPartitionKey, int] = field(default_factory=dict)
     addresses: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -52,7 +52,7 @@ class MetadataResponse:
 class ListOffsetsRequest:
     """ListOffsets of partitions' beginning or end, to their leader."""
 
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[TopicPartitionKey, ...]
     end: bool
 
 
@@ -60,4 +60,4 @@ class ListOffsetsRequest:
 class ListOffsetsResponse:
     """Response to ListOffsets; partitions that this broker does not lead are left out."""
 
-    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    offsets: Mapping[TopicPartitionKey, int] = field(default_factory=dict)

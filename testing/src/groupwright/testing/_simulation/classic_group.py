@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from groupwright.core import ErrorCode
 from groupwright.testing._simulation import subscription
 from groupwright.testing._simulation.hash_order import (
     HashOrder,
@@ -15,7 +16,7 @@ from groupwright.testing._simulation.hash_order import (
     scala_immutable_hash_map,
     scala_mutable_hash_map,
 )
-from groupwright.testing._simulation.messages import DescribedMember, ErrorCode, JoinedMember, Protocol
+from groupwright.testing._simulation.messages import DescribedMember, JoinedMember, Protocol
 from groupwright.testing._simulation.records import GroupMetadataRecord, MemberRecord
 from groupwright.testing._simulation.settings import KafkaVersion
 

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from groupwright.core import ErrorCode, TopicPartitionKey
 from groupwright.testing._simulation import broker_messages as bmsg
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.coordinator import Coordinator, failed
-from groupwright.testing._simulation.messages import ErrorCode, TopicPartition
 from groupwright.testing._simulation.records import Log
 from groupwright.testing._simulation.scheduler import MS, SECOND, Event, Process, Scheduler
 from groupwright.testing._simulation.settings import GroupSettings, KafkaVersion
@@ -215,7 +215,7 @@ class Cluster:
         for fetch in found.fetchers.pop(partition, ()):
             fetch()
 
-    def leader(self, partition: TopicPartition) -> int:
+    def leader(self, partition: TopicPartitionKey) -> int:
         """Return the leader of a partition: the first live broker of its replicas, or -1."""
         count = len(self.brokers)
         preferred = self.brokers[partition[1] % count]
@@ -453,12 +453,12 @@ class Cluster:
             self._reply(self.coordinator.handle(number, request, self._now_ms))
             self._coordinator_acted()
 
-    def _unknown(self, request: msg.OffsetCommitRequest) -> list[TopicPartition]:
+    def _unknown(self, request: msg.OffsetCommitRequest) -> list[TopicPartitionKey]:
         """Return the partitions of topics that do not exist, which the coordinator is not asked about."""
         return [key for key, _ in request.offsets if key[0] not in self.topics]
 
     def _commit_known(
-        self, number: int, request: msg.OffsetCommitRequest, unknown: list[TopicPartition]
+        self, number: int, request: msg.OffsetCommitRequest, unknown: list[TopicPartitionKey]
     ) -> None:
         """Commit the offsets of existing topics, and answer for the others as KafkaApis does."""
         answers = [(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for key in unknown]

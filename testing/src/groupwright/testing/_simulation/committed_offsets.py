@@ -6,8 +6,9 @@ Transactions are left out: an offset of the model is always stable.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing._simulation.classic_group import CONSUMER, ClassicGroup, State
-from groupwright.testing._simulation.messages import NO_OFFSET, CommittedOffset, TopicPartition
+from groupwright.testing._simulation.messages import NO_OFFSET, CommittedOffset
 from groupwright.testing._simulation.records import Log, OffsetCommitKey, OffsetCommitRecord
 
 
@@ -16,25 +17,25 @@ class CommittedOffsets:
     """The committed offsets of all groups, which are written to `log` at once."""
 
     log: Log
-    _offsets: dict[str, dict[TopicPartition, OffsetCommitRecord]] = field(default_factory=dict)
+    _offsets: dict[str, dict[TopicPartitionKey, OffsetCommitRecord]] = field(default_factory=dict)
 
     def load(self, key: OffsetCommitKey, record: OffsetCommitRecord) -> None:
         """Take up an offset that the log has."""
         self._offsets.setdefault(key.group_id, {})[key.partition] = record
 
-    def commit(self, group_id: str, partition: TopicPartition, offset: CommittedOffset, now: int) -> None:
+    def commit(self, group_id: str, partition: TopicPartitionKey, offset: CommittedOffset, now: int) -> None:
         """Store an offset, in place of the partition's last one."""
         key = OffsetCommitKey(group_id, partition)
         record = OffsetCommitRecord(offset, now)
         self.log[key] = record
         self.load(key, record)
 
-    def fetch(self, group_id: str, partition: TopicPartition) -> CommittedOffset:
+    def fetch(self, group_id: str, partition: TopicPartitionKey) -> CommittedOffset:
         """Return a partition's committed offset, or `NO_OFFSET`."""
         record = self._offsets.get(group_id, {}).get(partition)
         return record.committed if record else NO_OFFSET
 
-    def delete(self, group_id: str, partition: TopicPartition) -> None:
+    def delete(self, group_id: str, partition: TopicPartitionKey) -> None:
         """Delete a partition's offset, if there is one."""
         if self._offsets.get(group_id, {}).pop(partition, None) is not None:
             del self.log[OffsetCommitKey(group_id, partition)]
@@ -65,7 +66,7 @@ class CommittedOffsets:
             if now - since >= retention_ms:
                 self.delete(group.group_id, partition)
 
-    def _begins(self, group: ClassicGroup) -> Iterator[tuple[TopicPartition, int]]:
+    def _begins(self, group: ClassicGroup) -> Iterator[tuple[TopicPartitionKey, int]]:
         """Yield the partitions whose offsets can expire, with the beginning of the retention time."""
         empty = group.protocol_type is not None and group.state is State.EMPTY
         by_topic = group.protocol_type == CONSUMER and group.state is State.STABLE

@@ -29,10 +29,11 @@ and OffsetMetadataManager (4.3), and GroupCoordinator in Scala (3.9).
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
+from groupwright.core import ErrorCode, TopicPartitionKey
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.classic_group import CONSUMER, ClassicGroup, Member, State
 from groupwright.testing._simulation.committed_offsets import CommittedOffsets
-from groupwright.testing._simulation.messages import ErrorCode, Reply, Request, Response
+from groupwright.testing._simulation.messages import Reply, Request, Response
 from groupwright.testing._simulation.records import (
     GroupMetadataKey,
     GroupMetadataRecord,
@@ -117,7 +118,7 @@ class Coordinator:
         """Return a group to look at, or None if it does not exist."""
         return self._groups.get(group_id)
 
-    def committed(self, group_id: str, partition: msg.TopicPartition) -> int:
+    def committed(self, group_id: str, partition: TopicPartitionKey) -> int:
         """Return a committed offset, or -1."""
         return self._offsets.fetch(group_id, partition).offset
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from groupwright.assignors import Group, Member, PartitionsByTopic, StickyAssignor
-from groupwright.testing._simulation.messages import TopicPartition
+from groupwright.core import TopicPartitionKey
 from groupwright.testing._simulation.observer import Observer
 from groupwright.testing._simulation.results import PartitionPause
 from groupwright.testing._simulation.scheduler import SECOND, Scheduler
@@ -27,13 +27,13 @@ class GroupLedger(Observer):
         self.failures: list[str] = []
         self._scheduler = scheduler
         self._topics = dict(topics)
-        self._owners: dict[TopicPartition, list[str]] = {
+        self._owners: dict[TopicPartitionKey, list[str]] = {
             (topic, partition): [] for topic, count in topics.items() for partition in range(count)
         }
-        self._last_pod: dict[TopicPartition, str] = {}
-        self._unowned_since: dict[TopicPartition, int] = dict.fromkeys(self._owners, 0)
-        self._pauses: dict[TopicPartition, list[int]] = {partition: [] for partition in self._owners}
-        self._next: dict[TopicPartition, int] = dict.fromkeys(self._owners, 0)
+        self._last_pod: dict[TopicPartitionKey, str] = {}
+        self._unowned_since: dict[TopicPartitionKey, int] = dict.fromkeys(self._owners, 0)
+        self._pauses: dict[TopicPartitionKey, list[int]] = {partition: [] for partition in self._owners}
+        self._next: dict[TopicPartitionKey, int] = dict.fromkeys(self._owners, 0)
         self._balanced: dict[str, PartitionsByTopic] = {}
 
     def begin(self) -> None:
@@ -105,7 +105,7 @@ class GroupLedger(Observer):
         self.joined_members[member] = generation
         self.last_change = self._scheduler.now
 
-    def assigned(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:  # noqa: ARG002 - of the interface
+    def assigned(self, member: str, partitions: Sequence[TopicPartitionKey], generation: int) -> None:  # noqa: ARG002 - of the interface
         """Record the new owner; this ends pauses."""
         now, pod = self._scheduler.now, pod_of(member)
         self.last_change = now
@@ -117,7 +117,7 @@ class GroupLedger(Observer):
             self.moves += self._last_pod.get(partition, pod) != pod
             self._last_pod[partition] = pod
 
-    def revoked(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:  # noqa: ARG002 - of the interface
+    def revoked(self, member: str, partitions: Sequence[TopicPartitionKey], generation: int) -> None:  # noqa: ARG002 - of the interface
         """Record that the member owns these partitions no longer; pauses may begin."""
         self.last_change = self._scheduler.now
         for partition in partitions:
@@ -134,7 +134,7 @@ class GroupLedger(Observer):
         else:
             self._next[topic, partition] = offset + 1
 
-    def committed(self, member: str, partition: TopicPartition, offset: int) -> None:
+    def committed(self, member: str, partition: TopicPartitionKey, offset: int) -> None:
         """Ignore a commit."""
 
     def closed(self, member: str) -> None:
@@ -150,14 +150,14 @@ class GroupLedger(Observer):
         self.joined_members.pop(member, None)
         self.last_change = self._scheduler.now
 
-    def _release(self, member: str, partition: TopicPartition) -> None:
+    def _release(self, member: str, partition: TopicPartitionKey) -> None:
         owners = self._owners[partition]
         owners.remove(member)
         if not owners:
             self._unowned_since[partition] = self._scheduler.now
 
 
-def _owners(assignment: Mapping[str, PartitionsByTopic]) -> dict[TopicPartition, str]:
+def _owners(assignment: Mapping[str, PartitionsByTopic]) -> dict[TopicPartitionKey, str]:
     return {
         (topic, partition): pod
         for pod, partitions in assignment.items()

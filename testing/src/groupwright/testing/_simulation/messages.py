@@ -5,33 +5,8 @@ in milliseconds.
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
 
-
-class ErrorCode(IntEnum):
-    """Kafka's error codes, as far as the coordinator of classic groups returns them."""
-
-    UNKNOWN_SERVER_ERROR = -1
-    NONE = 0
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    """The broker's answer, before it asks the coordinator."""
-    OFFSET_METADATA_TOO_LARGE = 12
-    COORDINATOR_LOAD_IN_PROGRESS = 14
-    """Kafka's alone: the model loads the log at once."""
-    COORDINATOR_NOT_AVAILABLE = 15
-    NOT_COORDINATOR = 16
-    ILLEGAL_GENERATION = 22
-    INCONSISTENT_GROUP_PROTOCOL = 23
-    INVALID_GROUP_ID = 24
-    UNKNOWN_MEMBER_ID = 25
-    INVALID_SESSION_TIMEOUT = 26
-    REBALANCE_IN_PROGRESS = 27
-    NON_EMPTY_GROUP = 68
-    GROUP_ID_NOT_FOUND = 69
-    MEMBER_ID_REQUIRED = 79
-    GROUP_MAX_SIZE_REACHED = 81
-    FENCED_INSTANCE_ID = 82
-    GROUP_SUBSCRIBED_TO_TOPIC = 86
+from groupwright.core import ErrorCode, TopicPartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +146,6 @@ class LeaveGroupResponse:
     members: tuple[tuple[LeavingMember, ErrorCode], ...] = ()
 
 
-TopicPartition = tuple[str, int]
-"""(topic, partition)."""
-
-
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
     """An offset with the metadata of the commit."""
@@ -197,7 +168,7 @@ class OffsetCommitRequest:
     """
 
     group_id: str
-    offsets: tuple[tuple[TopicPartition, CommittedOffset], ...]
+    offsets: tuple[tuple[TopicPartitionKey, CommittedOffset], ...]
     member_id: str = ""
     generation_id: int = -1
     group_instance_id: str | None = None
@@ -208,7 +179,7 @@ class OffsetCommitRequest:
 class OffsetCommitResponse:
     """Response to OffsetCommit: an error for each partition, in the order of the request."""
 
-    partitions: tuple[tuple[TopicPartition, ErrorCode], ...]
+    partitions: tuple[tuple[TopicPartitionKey, ErrorCode], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +187,7 @@ class OffsetFetchRequest:
     """OffsetFetch for one group."""
 
     group_id: str
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[TopicPartitionKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +195,7 @@ class OffsetFetchResponse:
     """Response to OffsetFetch, in the order of the request; `NO_OFFSET` where nothing is committed."""
 
     error: ErrorCode = ErrorCode.NONE
-    partitions: tuple[tuple[TopicPartition, CommittedOffset], ...] = ()
+    partitions: tuple[tuple[TopicPartitionKey, CommittedOffset], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +203,7 @@ class OffsetDeleteRequest:
     """OffsetDelete for one group (KIP-496)."""
 
     group_id: str
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[TopicPartitionKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +211,7 @@ class OffsetDeleteResponse:
     """Response to OffsetDelete: an error for each partition, in the order of the request."""
 
     error: ErrorCode = ErrorCode.NONE
-    partitions: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+    partitions: tuple[tuple[TopicPartitionKey, ErrorCode], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from groupwright.core import ErrorCode
 from groupwright.testing._simulation.broker_messages import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -11,7 +12,6 @@ from groupwright.testing._simulation.broker_messages import (
     MetadataResponse,
 )
 from groupwright.testing._simulation.cluster import AnyRequest, AnyResponse, Cluster, Connection
-from groupwright.testing._simulation.messages import ErrorCode
 from groupwright.testing._simulation.scheduler import Event, Process
 
 Done = Callable[[AnyResponse | None], object]

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from groupwright.core import TopicPartitionKey
 from groupwright.testing._simulation.cluster import Cluster, Topic
-from groupwright.testing._simulation.messages import CommittedOffset, TopicPartition
+from groupwright.testing._simulation.messages import CommittedOffset
 from groupwright.testing._simulation.scheduler import MS, Event, Process
 
 FETCH_LATENCY = (1 * MS, 4 * MS)
@@ -29,7 +30,7 @@ class Position:
         is_waiting: Whether all messages are fetched, so that the partition's next append wakes the consumer.
     """
 
-    partition: TopicPartition
+    partition: TopicPartitionKey
     next: int | None = None
     committed: int = -1
     topic_id: int = 0
@@ -41,7 +42,7 @@ class ModelFetcher:
 
     def __init__(self, cluster: Cluster, process: Process, on_messages: Callable[[], object]) -> None:
         """Create a fetcher without partitions; `on_messages` is called when `fetch` may have messages."""
-        self.owned: dict[TopicPartition, Position] = {}
+        self.owned: dict[TopicPartitionKey, Position] = {}
         self.is_paused = False
         """True if `fetch` returns nothing, because all partitions are about to be revoked."""
         self._cluster = cluster
@@ -51,11 +52,11 @@ class ModelFetcher:
         self._wake: Event | None = None
         self._turn = 0
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartitionKey]) -> None:
         """Own these partitions, besides the others; `start` must follow."""
         self.owned.update((partition, Position(partition)) for partition in partitions)
 
-    def unassign(self, partitions: Iterable[TopicPartition]) -> None:
+    def unassign(self, partitions: Iterable[TopicPartitionKey]) -> None:
         """Own these partitions no longer."""
         for partition in partitions:
             del self.owned[partition]
@@ -70,8 +71,8 @@ class ModelFetcher:
             position.next, position.committed = max(offset, 0), offset
 
     def to_commit(
-        self, partitions: Iterable[TopicPartition] | None = None
-    ) -> tuple[tuple[TopicPartition, CommittedOffset], ...]:
+        self, partitions: Iterable[TopicPartitionKey] | None = None
+    ) -> tuple[tuple[TopicPartitionKey, CommittedOffset], ...]:
         """Return positions that are not committed, of these or of all partitions."""
         chosen = self.owned if partitions is None else partitions
         positions = [self.owned[partition] for partition in chosen]
@@ -81,7 +82,7 @@ class ModelFetcher:
             if each.next is not None and each.next != max(each.committed, 0)
         )
 
-    def on_committed(self, partition: TopicPartition, offset: int) -> None:
+    def on_committed(self, partition: TopicPartitionKey, offset: int) -> None:
         """Record a commit that the coordinator has accepted."""
         if partition in self.owned:
             self.owned[partition].committed = offset

@@ -11,7 +11,7 @@ Left out: regular expressions, racks, changes of the subscription, transactions,
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
 
@@ -22,9 +22,9 @@ from groupwright.assignors import (
     decode_assignment,
     encode_subscription,
 )
+from groupwright.core import ErrorCode, TopicPartitionKey, by_topic
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import AnyResponse, Cluster
-from groupwright.testing._simulation.messages import ErrorCode, TopicPartition
 from groupwright.testing._simulation.model_application import ModelApplication
 from groupwright.testing._simulation.model_client import ModelClient
 from groupwright.testing._simulation.model_fetcher import ModelFetcher
@@ -135,7 +135,7 @@ class ModelMember:
         self._client.find_coordinator()
 
     @property
-    def owned(self) -> tuple[TopicPartition, ...]:
+    def owned(self) -> tuple[TopicPartitionKey, ...]:
         """The partitions that the member owns, as it believes."""
         return tuple(self._fetcher.owned)
 
@@ -234,7 +234,7 @@ class ModelMember:
         self._drop(self._observer.revoked)
         self._join(number)
 
-    def _drop(self, report: Callable[[str, tuple[TopicPartition, ...], int], object]) -> None:
+    def _drop(self, report: Callable[[str, tuple[TopicPartitionKey, ...], int], object]) -> None:
         """Own nothing from now on."""
         dropped = self.owned
         self._fetcher.unassign(dropped)
@@ -280,7 +280,7 @@ class ModelMember:
             Subscription(
                 self.settings.topics,
                 assignor.user_data(frozenset(self.settings.topics)),
-                PartitionsByTopic.of_ints(_by_topic(self.owned)),
+                PartitionsByTopic.of_ints(by_topic(self.owned)),
                 self.generation,
             )
         )
@@ -529,10 +529,3 @@ class ModelMember:
     @property
     def _now(self) -> int:
         return self.process.scheduler.now
-
-
-def _by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        found.setdefault(topic, []).append(partition)
-    return found

@@ -3,16 +3,17 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from groupwright.core import ErrorCode, TopicPartitionKey
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import AnyResponse
-from groupwright.testing._simulation.messages import CommittedOffset, ErrorCode, TopicPartition
+from groupwright.testing._simulation.messages import CommittedOffset
 from groupwright.testing._simulation.model_client import ModelClient
 from groupwright.testing._simulation.model_fetcher import ModelFetcher, Position
 from groupwright.testing._simulation.model_settings import MemberSettings
 from groupwright.testing._simulation.observer import Observer
 from groupwright.testing._simulation.scheduler import Process
 
-Offsets = tuple[tuple[TopicPartition, CommittedOffset], ...]
+Offsets = tuple[tuple[TopicPartitionKey, CommittedOffset], ...]
 
 COORDINATOR_MOVED = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 RETRIED = {*COORDINATOR_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
+from groupwright.core import ErrorCode
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import AnyResponse
-from groupwright.testing._simulation.messages import ErrorCode
 from groupwright.testing._simulation.model_client import ModelClient
 from groupwright.testing._simulation.model_settings import MemberSettings
 from groupwright.testing._simulation.scheduler import SECOND, Event, Process

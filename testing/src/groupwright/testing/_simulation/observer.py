@@ -7,7 +7,7 @@ virtual time of the event, before the member's next action.
 from collections.abc import Sequence
 from typing import Protocol
 
-from groupwright.testing._simulation.messages import TopicPartition
+from groupwright.core import TopicPartitionKey
 
 
 class Observer(Protocol):
@@ -19,19 +19,19 @@ class Observer(Protocol):
     def joined(self, member: str, generation: int) -> None:
         """Handle the end of a member's rebalance; `revoked` and `assigned` follow, if anything changes."""
 
-    def assigned(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:
+    def assigned(self, member: str, partitions: Sequence[TopicPartitionKey], generation: int) -> None:
         """Handle new partitions of a member, which owns them from this generation on."""
 
-    def revoked(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:
+    def revoked(self, member: str, partitions: Sequence[TopicPartitionKey], generation: int) -> None:
         """Handle a revocation of partitions, which the member owned in this generation."""
 
-    def lost(self, member: str, partitions: Sequence[TopicPartition], generation: int) -> None:
+    def lost(self, member: str, partitions: Sequence[TopicPartitionKey], generation: int) -> None:
         """Handle the loss of partitions, which others may own already."""
 
     def delivered(self, member: str, topic_id: int, topic: str, partition: int, offset: int) -> None:
         """Handle a message that an application has received."""
 
-    def committed(self, member: str, partition: TopicPartition, offset: int) -> None:
+    def committed(self, member: str, partition: TopicPartitionKey, offset: int) -> None:
         """Handle a commit that the coordinator has accepted."""
 
     def closed(self, member: str) -> None:

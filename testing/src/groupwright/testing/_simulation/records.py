@@ -5,7 +5,8 @@ The log is a table from keys to records, as compaction leaves it. Deleting a key
 
 from dataclasses import dataclass
 
-from groupwright.testing._simulation.messages import CommittedOffset, TopicPartition
+from groupwright.core import TopicPartitionKey
+from groupwright.testing._simulation.messages import CommittedOffset
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class OffsetCommitKey:
     """Key of a committed offset's record."""
 
     group_id: str
-    partition: TopicPartition
+    partition: TopicPartitionKey
 
 
 @dataclass(frozen=True, slots=True)
