@@ -8,16 +8,19 @@ from groupwright.assignors import (
     CooperativeStickyAssignor,
     CoPartitionedStickyAssignor,
     Group,
+    LoadAwareAssignor,
     PartitionsByTopic,
     Plan,
     RangeAssignor,
     RebalanceProtocol,
     RoundRobinAssignor,
     StickyAssignor,
+    Throughput,
     builtin_assignors,
     by_name,
     check_assignor,
 )
+from groupwright.core.assignor_traits import ASSIGNORS
 
 
 class Nameless(Assignor):
@@ -67,15 +70,27 @@ def test_the_built_in_assignors_are_found_by_name() -> None:
     assert isinstance(by_name("sticky"), StickyAssignor)
     assert isinstance(by_name("cooperative-sticky"), CooperativeStickyAssignor)
     assert isinstance(by_name("co-partitioned-sticky"), CoPartitionedStickyAssignor)
+    by_load = by_name("load-aware")
+    assert isinstance(by_load, LoadAwareAssignor)
+    assert isinstance(by_load.weights, Throughput)
     assert [assignor.name for assignor in builtin_assignors()] == [
         "range",
         "roundrobin",
         "sticky",
         "cooperative-sticky",
         "co-partitioned-sticky",
+        "load-aware",
     ]
     for assignor in builtin_assignors():
         check_assignor(assignor)
+
+
+def test_the_traits_are_those_of_the_classes() -> None:
+    found = {
+        each.name: (RebalanceProtocol.COOPERATIVE in each.protocols, each.weights is not None)
+        for each in builtin_assignors()
+    }
+    assert found == {name: (each.cooperative, each.needs_weights) for name, each in ASSIGNORS.items()}
 
 
 def test_a_name_that_is_not_known_is_answered_with_those_that_are() -> None:

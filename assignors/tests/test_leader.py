@@ -16,7 +16,6 @@ from groupwright.assignors import (
     Group,
     InvalidInputError,
     JoinedMember,
-    LoadAwareAssignor,
     Member,
     PartitionsByTopic,
     Plan,
@@ -130,7 +129,7 @@ UNDECODABLE = {
 }
 
 
-@pytest.mark.parametrize("assignor", [*builtin_assignors(), LoadAwareAssignor()], ids=lambda each: each.name)
+@pytest.mark.parametrize("assignor", builtin_assignors(), ids=lambda each: each.name)
 def test_members_that_cannot_be_decoded_are_assigned_nothing_and_stop_nobody(assignor: Assignor) -> None:
     good = [joining("c-1", "t", owned={"t": [0]}), joining("c-2", "t", owned={"t": [1, 2, 3]})]
     bad = [JoinedMember(name, None, data) for name, (data, _) in UNDECODABLE.items()]
@@ -183,7 +182,7 @@ def test_hostile_members_stop_no_group(
     rng = seeded(23)
     data = (b"\0\3\0\0\0\7", encode_owned(Owned(PartitionsByTopic({"t": range(6)}), 5)), None)
     whole = [_hostile_subscription(rng, rng.choice(data)) for _ in range(100)]
-    assignors = [*builtin_assignors(), LoadAwareAssignor()]
+    assignors = builtin_assignors()
     undecodable = 0
     for number in range(groups):
         good = [joining(f"good-{index}", "t", owned={"t": [index]}) for index in range(3)]

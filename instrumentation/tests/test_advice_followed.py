@@ -6,7 +6,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from groupwright.assignors import LoadAwareAssignor, RebalanceProtocol, builtin_assignors
+from groupwright.assignors import RebalanceProtocol, builtin_assignors
 from groupwright.consumer import Consumer
 from groupwright.consumer.configuration import ProblemKind, find_problems
 from groupwright.instrumentation.advice import BrokerLimits, GroupFacts, on_broker, on_configuration, on_group
@@ -196,10 +196,7 @@ def test_advice_on_the_vote_is_followed(mine: str, theirs: str, way: str) -> Non
 
 
 def test_the_kinds_of_assignors_are_those_of_their_classes() -> None:
-    kinds = {
-        each.name: RebalanceProtocol.COOPERATIVE in each.protocols
-        for each in (*builtin_assignors(), LoadAwareAssignor())
-    }
+    kinds = {each.name: RebalanceProtocol.COOPERATIVE in each.protocols for each in builtin_assignors()}
 
     assert {name: is_cooperative(name) for name in kinds} == kinds
     assert kinds.keys() >= LIBRDKAFKA

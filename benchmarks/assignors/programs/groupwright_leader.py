@@ -4,9 +4,7 @@ from benchmarks.assignors.inputs import Inputs, TopicInput
 from benchmarks.assignors.programs.harness import LackingError, Step, compete
 
 from groupwright.assignors import (
-    Assignor,
     JoinedMember,
-    LoadAwareAssignor,
     Topic,
     builtin_assignors,
     perform_assignment,
@@ -20,8 +18,7 @@ def prepare(inputs: Inputs) -> Step:
     Raises:
         LackingError: This version of Groupwright has no such assignor.
     """
-    known: tuple[Assignor, ...] = (*builtin_assignors(), LoadAwareAssignor())
-    by_name = {assignor.name: assignor for assignor in known}
+    by_name = {assignor.name: assignor for assignor in builtin_assignors()}
     if inputs.assignor not in by_name:
         raise LackingError(inputs.assignor)
     assignor = by_name[inputs.assignor]

@@ -12,14 +12,13 @@ from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_
 from groupwright.cli._command_line.output import Output, OutputFormat, few, print_json, print_rows
 from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weights, opened, warn
 from groupwright.cli._study.weights_option import WeightsOption
+from groupwright.core.assignor_traits import KAFKAS
 
 if TYPE_CHECKING:
     from groupwright.cli._simulate.simulation import Candidate, Simulation
     from groupwright.cli._study.events import Event
     from groupwright.cli._study.model import StudiedGroup
     from groupwright.cli._study.steps import Scenario
-
-_DEFAULT = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
 def simulate(
@@ -133,7 +132,7 @@ def _candidates(names: Sequence[str]) -> "list[Candidate]":
 
 def _default_names(study: "StudiedGroup") -> list[str]:
     own = study.client_assignor
-    return [*_DEFAULT, *([own] if own in ASSIGNOR_NAMES else [])]
+    return [*KAFKAS, *([own] if own in ASSIGNOR_NAMES else [])]
 
 
 def _check_members(study: "StudiedGroup", events: "Sequence[Event]") -> None:

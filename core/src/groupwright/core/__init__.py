@@ -8,8 +8,8 @@
 - `ErrorCode`: Kafka's error codes, with `error_name`.
 - `ObservableConsumer`, `MembershipSnapshot`: interface of a consumer that can be measured.
 
-Further modules: `configuration`, `group_metadata`, `http_server`, `membership_errors`, `offsets_topic`,
-`rebalance_tracker`, `spelling`, `start_offsets`.
+Further modules: `assignor_traits`, `configuration`, `group_metadata`, `http_server`, `membership_errors`,
+`offsets_topic`, `rebalance_tracker`, `spelling`, `start_offsets`.
 """
 
 from groupwright.core.error_codes import ErrorCode, error_name

@@ -4,17 +4,11 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from groupwright.assignors import (
-    Assignor,
-    AssignorError,
-    LoadAwareAssignor,
-    builtin_assignors,
-    by_name,
-    check_assignor,
-)
+from groupwright.assignors import Assignor, AssignorError, by_name, check_assignor
+from groupwright.core.assignor_traits import ASSIGNORS
 from groupwright.core.spelling import did_you_mean
 
-ASSIGNOR_NAMES = (*(assignor.name for assignor in builtin_assignors()), LoadAwareAssignor.name)
+ASSIGNOR_NAMES = tuple(ASSIGNORS)
 """Names that `load_assignor` knows."""
 
 
@@ -35,8 +29,6 @@ def load_assignor(name: str) -> Assignor:
             f"no assignor is named {name!r}{hint} Name one of your own by its import path, "
             "package.module:Class"
         )
-    if name == LoadAwareAssignor.name:
-        return LoadAwareAssignor()
     if not colon:
         return by_name(name)
     directory = str(Path.cwd())

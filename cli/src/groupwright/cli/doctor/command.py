@@ -9,6 +9,7 @@ import typer
 from groupwright.cli._command_line.connection import BootstrapServers, ConfigFile, Timeout, read_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
 from groupwright.cli._command_line.output import Output, OutputFormat, plural
+from groupwright.core.assignor_traits import ASSIGNORS
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
@@ -17,15 +18,7 @@ if TYPE_CHECKING:
     from groupwright.instrumentation.advice.configuration import Measured
 
 _SUBJECTS = ("broker", "group", "offsets topic")
-_JAVA_ASSIGNORS = {
-    f"org.apache.kafka.clients.consumer.{java}": name
-    for java, name in (
-        ("RangeAssignor", "range"),
-        ("RoundRobinAssignor", "roundrobin"),
-        ("StickyAssignor", "sticky"),
-        ("CooperativeStickyAssignor", "cooperative-sticky"),
-    )
-}
+_JAVA_ASSIGNORS = {traits.java_class: name for name, traits in ASSIGNORS.items() if traits.java_class}
 """Names of Kafka's assignors by Java's classes."""
 
 

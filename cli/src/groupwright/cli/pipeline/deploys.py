@@ -8,8 +8,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 from rich.table import Table
 from rich.text import Text
 
-from groupwright.assignors import InvalidInputError, builtin_assignors
+from groupwright.assignors import InvalidInputError
 from groupwright.cli._command_line.output import console
+from groupwright.core.assignor_traits import ASSIGNORS
 from groupwright.pipeline.report import DeployCost, DeployStudy
 from groupwright.testing.simulation import (
     Behaviour,
@@ -105,7 +106,7 @@ def present_group(tables: Mapping[str, DataFrame], group: str, client: Behaviour
         (F.col("group_id") == group) & (F.col("generation") == last["generation"])
     )
     protocol = generations.agg(F.max_by("protocol", "log_time").alias("name")).collect()[0]["name"]
-    known = {assignor.name for assignor in builtin_assignors()}
+    known = {name for name, traits in ASSIGNORS.items() if not traits.needs_weights}
     if protocol not in known:
         raise InvalidInputError(
             f"the assignor of group {group!r} is {protocol!r}, which cannot be simulated; those that can: "

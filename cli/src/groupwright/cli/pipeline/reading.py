@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from groupwright.assignors import InvalidInputError
 from groupwright.cli._command_line.output import console
 from groupwright.cli.pipeline.deploys import simulated_deploys
+from groupwright.core.assignor_traits import KAFKAS
 from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline.errors import spark_errors
 from groupwright.pipeline.jobs import Settings, with_consumer_members
@@ -22,9 +23,6 @@ from groupwright.pipeline.what_if import (
     run_what_if,
     topic_weights,
 )
-
-ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""The default assignors of what-if studies."""
 
 _SMALL_HISTORY = 2_000
 """Generations up to which Java's assignors are replayed by default: one group at a time."""
@@ -175,7 +173,7 @@ def replay(tables: Mapping[str, DataFrame], assignors: Sequence[str] | None) -> 
     generations = tables[schemas.GROUP_GENERATIONS.name]
     if assignors is None:
         is_small = generations.limit(_SMALL_HISTORY + 1).count() <= _SMALL_HISTORY
-        assignors = (*ASSIGNORS, *JAVA_ASSIGNORS) if is_small else ASSIGNORS
+        assignors = (*KAFKAS, *JAVA_ASSIGNORS) if is_small else KAFKAS
     return run_what_if(
         generations,
         tables[schemas.GROUP_MEMBERS.name],

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from groupwright.core.assignor_traits import ASSIGNORS
 from groupwright.core.configuration import Configuration
 from groupwright.instrumentation.advice.findings import Finding, note, warning
 from groupwright.instrumentation.advice.limits import BrokerLimits
-from groupwright.instrumentation.advice.strategies import LIBRDKAFKA, NAMED, TO_COOPERATIVE, is_cooperative
+from groupwright.instrumentation.advice.strategies import LIBRDKAFKA, TO_COOPERATIVE, is_cooperative
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def _vote(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
         return
     mine, theirs = ", ".join(config.strategies), group.assignor
     keep = f"If the group's assignor is to stay, set partition.assignment.strategy to {theirs}"
-    keep += "" if theirs in NAMED else ", as an object of its class"
+    keep += "" if theirs in ASSIGNORS else ", as an object of its class"
     kinds = {is_cooperative(name) for name in config.strategies}
     # Only then may members be plain consumers, for which rolling restarts from one kind to the other fail.
     all_in_librdkafka = LIBRDKAFKA.issuperset((*config.strategies, theirs))

@@ -4,12 +4,10 @@ A member is cooperative if all assignors in its list are. librdkafka rejects a l
 Groupwright's and Java's consumers accept it, and are eager with it (KIP-429).
 """
 
-LIBRDKAFKA = frozenset({"range", "roundrobin", "cooperative-sticky"})
+from groupwright.core import assignor_traits
+
+LIBRDKAFKA = frozenset(name for name, traits in assignor_traits.ASSIGNORS.items() if traits.in_librdkafka)
 """Assignors of confluent-kafka's own consumer."""
-NAMED = LIBRDKAFKA | {"sticky", "co-partitioned-sticky"}
-"""Assignors that Groupwright's consumer takes by name; others are objects."""
-_COOPERATIVE = frozenset({"cooperative-sticky", "load-aware", "co-partitioned-sticky"})
-_EAGER = frozenset({"range", "roundrobin", "sticky"})
 
 ALL_AT_ONCE = (
     "Plain confluent-kafka consumers: stop all members, then start them with cooperative-sticky (a rolling "
@@ -25,7 +23,9 @@ TO_COOPERATIVE = f"{TWO_RESTARTS}. {ALL_AT_ONCE}"
 
 
 def is_cooperative(assignor: str) -> bool | None:
-    """Return whether an assignor's rebalances are cooperative; None for an unknown name."""
-    if assignor in _COOPERATIVE or assignor.startswith("cooperative"):
-        return True
-    return False if assignor in _EAGER else None
+    """Return whether an assignor's rebalances are cooperative; None for an unknown name.
+
+    A custom assignor whose name begins with `cooperative` is taken for one.
+    """
+    known = assignor_traits.is_cooperative(assignor)
+    return True if known is None and assignor.startswith("cooperative") else known

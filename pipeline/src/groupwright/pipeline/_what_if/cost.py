@@ -4,12 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from groupwright.assignors import RebalanceProtocol, builtin_assignors
+from groupwright.core import assignor_traits
 from groupwright.pipeline._what_if.history import RecordedGeneration
-
-_COOPERATIVE = {
-    each.name: RebalanceProtocol.COOPERATIVE in each.protocols for each in builtin_assignors()
-} | {"consumer": True}
 
 ASSUMPTIONS = (
     (
@@ -43,8 +39,14 @@ ASSUMPTIONS = (
 
 
 def is_cooperative(protocol: str | None) -> bool | None:
-    """Return whether an assignor rebalances cooperatively; None if its name is unknown."""
-    return None if protocol is None else _COOPERATIVE.get(protocol)
+    """Return whether an assignor rebalances cooperatively; None if its name is unknown.
+
+    Args:
+        protocol: The assignor's name; `consumer` for KIP-848, which is cooperative.
+    """
+    if protocol is None:
+        return None
+    return True if protocol == "consumer" else assignor_traits.is_cooperative(protocol)
 
 
 def durations(recorded: RecordedGeneration) -> tuple[float | None, float | None]:

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from groupwright.assignors import Assignor, AssignorError, builtin_assignors, by_name, check_assignor
+from groupwright.assignors import Assignor, AssignorError, by_name, check_assignor
+from groupwright.core.assignor_traits import ASSIGNORS, KAFKAS
 
 MakeAssignor = Callable[[], Assignor]
 """Returns a new instance, one for each member of a group."""
-
-_CACHED = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def load_assignor(name: str) -> LoadedAssignor:
     """
     module_name, colon, attribute = name.partition(":")
     if not colon:
-        return LoadedAssignor(name, _ours(name), is_cached=name in _CACHED)
+        return LoadedAssignor(name, _ours(name), is_cached=name in KAFKAS)
     if not module_name or not attribute:
         raise AssignorError(f"assignor {name!r}: an import path has the form package.module:Class")
     try:
@@ -59,10 +58,9 @@ def load_assignor(name: str) -> LoadedAssignor:
 
 
 def _ours(name: str) -> MakeAssignor:
-    known = {assignor.name: type(assignor) for assignor in builtin_assignors()}
-    if name not in known:
+    if name not in ASSIGNORS:
         raise AssignorError(
-            f"no assignor is named {name!r}; built-in assignors: {', '.join(sorted(known))}. "
+            f"no assignor is named {name!r}; built-in assignors: {', '.join(sorted(ASSIGNORS))}. "
             "Name a custom assignor by its import path, package.module:Class"
         )
     return lambda: by_name(name)
