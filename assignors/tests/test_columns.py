@@ -8,7 +8,7 @@ import numpy as np
 
 from groupwright.assignors import PartitionsByTopic
 from groupwright.assignors._model.columns import PartitionColumns
-from groupwright.assignors._model.group import NO_PARTITIONS
+from groupwright.assignors._model.partitions import NO_PARTITIONS
 
 
 def random_lists(rng: random.Random, count: int) -> list[PartitionsByTopic]:

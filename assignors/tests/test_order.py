@@ -4,7 +4,8 @@ import random
 from collections.abc import Callable
 
 from groupwright.assignors import Member
-from groupwright.assignors._model.group import member_order, sorted_names, strictly_ascending
+from groupwright.assignors._model.group import member_order
+from groupwright.assignors._model.partitions import sorted_names, strictly_ascending
 
 HALFWIDTH = "\uffee"
 GRINNING = "\U0001f600"

@@ -53,10 +53,10 @@ if TYPE_CHECKING:
         Group,
         JoinedMember,
         Member,
-        PartitionsByTopic,
         Topic,
         subscribed_topics,
     )
+    from groupwright.assignors._model.partitions import PartitionsByTopic
     from groupwright.assignors._model.weight_arrays import smooth_weights, with_weights
     from groupwright.assignors._model.weight_source import GroupMeasurements, WeightSource
     from groupwright.assignors._wire.consumer_protocol import (
@@ -113,7 +113,7 @@ _MODULES = {
     "Member": "_model.group",
     "Topic": "_model.group",
     "PartitionArray": "_model.arrays",
-    "PartitionsByTopic": "_model.group",
+    "PartitionsByTopic": "_model.partitions",
     "smooth_weights": "_model.weight_arrays",
     "with_weights": "_model.weight_arrays",
     "GroupMeasurements": "_model.weight_source",

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
-from groupwright.assignors._model.group import Group, PartitionsByTopic
+from groupwright.assignors._model.group import Group
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors.errors import InvalidInputError
 from groupwright.assignors.load_aware import LoadAwareAssignor
 

@@ -14,7 +14,8 @@ from groupwright.assignors._algorithms.stickiness import best_flow
 from groupwright.assignors._algorithms.sticky import best_owners
 from groupwright.assignors._model.arrays import Int32Array
 from groupwright.assignors._model.columns import UNASSIGNED
-from groupwright.assignors._model.group import Group, sorted_names, utf16_order
+from groupwright.assignors._model.group import Group
+from groupwright.assignors._model.partitions import sorted_names, utf16_order
 from groupwright.assignors.errors import AssignorError
 
 __all__ = [

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
-from groupwright.assignors._model.group import NO_GENERATION, NO_PARTITIONS, Group, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION, Group
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors._model.weight_source import WeightSource
 from groupwright.assignors._wire.load_data import (
     MAX_CAPACITY,

@@ -10,7 +10,8 @@ import numpy as np
 from groupwright.assignors._algorithms.check import assign
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol, check_assignor
 from groupwright.assignors._model.columns import Assignment, PartitionColumns, difference, partitions_of_keys
-from groupwright.assignors._model.group import NO_GENERATION, NO_PARTITIONS, Group, Member, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION, Group, Member
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors.errors import AssignorError
 
 

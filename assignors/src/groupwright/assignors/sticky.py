@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
-from groupwright.assignors._model.group import NO_GENERATION, Group, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION, Group
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors._wire.user_data import Owned, encode_generation, encode_owned
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from groupwright.cli._command_line.connection import (
     connection_settings,
 )
 from groupwright.cli._command_line.exit import ExitStatus, errors_reported
-from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, harmless, print_rows
+from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, print_rows
 from groupwright.cli._command_line.suggest import unknown_group
+from groupwright.cli._command_line.text import harmless
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster

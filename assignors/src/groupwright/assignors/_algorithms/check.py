@@ -16,15 +16,8 @@ from groupwright.assignors._model.columns import (
     PairTable,
     difference,
 )
-from groupwright.assignors._model.group import (
-    NO_PARTITIONS,
-    Group,
-    Member,
-    PartitionsByTopic,
-    Topic,
-    sorted_names,
-    subscribed_topics,
-)
+from groupwright.assignors._model.group import Group, Member, Topic, subscribed_topics
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic, sorted_names
 from groupwright.assignors._wire.owned import OwnedColumns
 from groupwright.assignors.errors import AssignorError, InvalidInputError
 

@@ -13,7 +13,8 @@ from groupwright.assignors._model.columns import (
     IndexedSubscriptions,
     PairTable,
 )
-from groupwright.assignors._model.group import Group, sorted_members, sorted_names
+from groupwright.assignors._model.group import Group, sorted_members
+from groupwright.assignors._model.partitions import sorted_names
 
 _RADIX_SORT_LIMIT = 2**16  # numpy sorts integers of 16 bits with a radix sort, longer ones slower
 

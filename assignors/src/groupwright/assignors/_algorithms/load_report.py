@@ -12,7 +12,8 @@ from groupwright.assignors._algorithms.load_problem import LoadProblem, known_we
 from groupwright.assignors._algorithms.load_reference import CLOSE, Reference
 from groupwright.assignors._model.assignor import Plan
 from groupwright.assignors._model.columns import UNASSIGNED, Assignment
-from groupwright.assignors._model.group import NO_PARTITIONS, Group, PartitionsByTopic
+from groupwright.assignors._model.group import Group
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors._model.weight_arrays import FloatArray
 from groupwright.assignors._wire.load_data import decode_load_data
 from groupwright.assignors._wire.owned import OwnedColumns

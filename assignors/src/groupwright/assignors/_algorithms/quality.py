@@ -14,7 +14,8 @@ from groupwright.assignors._algorithms.stickiness import best_flow
 from groupwright.assignors._model.arrays import Int32Array, Int64Array
 from groupwright.assignors._model.assignor import Plan
 from groupwright.assignors._model.columns import UNASSIGNED, Assignment
-from groupwright.assignors._model.group import NO_PARTITIONS, Group, PartitionsByTopic
+from groupwright.assignors._model.group import Group
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors._wire.owned import OwnedColumns
 from groupwright.assignors._wire.user_data import Owned
 

@@ -10,7 +10,8 @@ from groupwright.assignors.errors import AssignorError
 
 if TYPE_CHECKING:
     from groupwright.assignors._model.columns import Assignment
-    from groupwright.assignors._model.group import Group, PartitionsByTopic
+    from groupwright.assignors._model.group import Group
+    from groupwright.assignors._model.partitions import PartitionsByTopic
     from groupwright.assignors._model.weight_source import WeightSource
 
 Plan = Mapping[str, Mapping[str, Iterable[int]]]

@@ -17,7 +17,8 @@ from groupwright.assignors._model.arrays import (
     TopicNumbers,
     partition_array,
 )
-from groupwright.assignors._model.group import NO_PARTITIONS, Member, PartitionsByTopic, sorted_names
+from groupwright.assignors._model.group import Member
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic, sorted_names
 from groupwright.assignors.errors import AssignorError, InvalidInputError
 
 UNASSIGNED = -1
@@ -184,7 +185,8 @@ class PartitionColumns:
         become further columns. All columns are concatenated, and the lists taken from them in order.
         """
         origins = [listed.source for listed in lists]
-        sources = {id(origin[0]): origin[0] for origin in origins if origin is not None}
+        columns = (origin[0] for origin in origins if origin is not None)
+        sources = {id(each): each for each in columns if isinstance(each, PartitionColumns)}
         not_in_columns = [
             listed for listed, origin in zip(lists, origins, strict=True) if origin is None and listed
         ]

@@ -26,7 +26,7 @@ from groupwright.assignors._model.arrays import (
     UInt64Array,
 )
 from groupwright.assignors._model.columns import InternedNames, PartitionColumns
-from groupwright.assignors._model.group import sorted_names
+from groupwright.assignors._model.partitions import sorted_names
 
 NOT_INTERNED = -1
 """Number of a name that is not UTF-8, or whose hash collides with that of another name."""

@@ -9,7 +9,8 @@ version. Unlike Kafka, strings that are not UTF-8 (Kafka replaces the invalid by
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from groupwright.assignors._model.group import NO_GENERATION, NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors._wire import primitives
 
 PROTOCOL = "ConsumerProtocol"

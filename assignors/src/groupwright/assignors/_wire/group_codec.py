@@ -16,7 +16,8 @@ from groupwright.assignors._model.arrays import (
 )
 from groupwright.assignors._model.assignor import Assignor
 from groupwright.assignors._model.columns import Assignment
-from groupwright.assignors._model.group import NO_GENERATION, JoinedMember, Member, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION, JoinedMember, Member
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors._wire import consumer_protocol, primitives
 from groupwright.assignors._wire.batch_decoder import BatchReader, unaligned_view
 from groupwright.assignors._wire.consumer_protocol import Subscription

@@ -28,7 +28,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from groupwright.assignors._model.group import NO_GENERATION, NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors._wire import primitives
 from groupwright.assignors._wire.user_data import Owned, encode_owned
 from groupwright.assignors.errors import MalformedBytesError

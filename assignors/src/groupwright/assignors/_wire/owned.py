@@ -7,7 +7,8 @@ import numpy as np
 
 from groupwright.assignors._model.arrays import Int64Array
 from groupwright.assignors._model.columns import PartitionColumns
-from groupwright.assignors._model.group import NO_GENERATION, Group, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION, Group
+from groupwright.assignors._model.partitions import PartitionsByTopic
 from groupwright.assignors._wire import primitives
 from groupwright.assignors._wire.batch_decoder import BatchReader
 from groupwright.assignors._wire.load_data import previous_assignment_data

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from reprlib import repr as brief
 
-from groupwright.assignors._model.group import NO_PARTITIONS, PartitionsByTopic, sorted_names
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic, sorted_names
 from groupwright.assignors.errors import InvalidInputError, MalformedBytesError
 
 NULL_BYTES = b"\xff\xff\xff\xff"

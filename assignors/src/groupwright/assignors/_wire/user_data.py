@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from groupwright.assignors._model.group import NO_GENERATION, NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors._model.group import NO_GENERATION
+from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
 from groupwright.assignors._wire import primitives
 from groupwright.assignors.errors import MalformedBytesError
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from groupwright.cli._command_line.output import harmless
+from groupwright.cli._command_line.text import harmless
 
 
 class HarmlessConsole(Console):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from groupwright.cli._command_line.output import harmless
+from groupwright.cli._command_line.text import harmless
 from groupwright.core import GroupwrightError
 
 

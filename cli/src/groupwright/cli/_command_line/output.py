@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from groupwright.cli._command_line.text import harmless
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 _SHOWN = 5
 _GAP = 2  # columns between those of a table
 _UNLIMITED = 100_000  # columns; a pipe has no width, and a cut line is of no use to the program that reads it
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal or turn the direction of text, but for tabs and line breaks."""
 
 
@@ -49,14 +49,6 @@ class Column:
     header: str
     is_number: bool = False
     is_optional: bool = False
-
-
-def harmless(text: str) -> str:
-    """Return a text for a terminal, with U+FFFD for each character that controls it.
-
-    Names of groups and clients may be any text, and come from anyone who may use the cluster.
-    """
-    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def console(*, stderr: bool = False) -> "Console":

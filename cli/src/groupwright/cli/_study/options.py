@@ -8,7 +8,7 @@ import typer
 
 from groupwright.cli._command_line.connection import connection_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
-from groupwright.cli._command_line.output import harmless
+from groupwright.cli._command_line.text import harmless
 from groupwright.cli._study.weights_option import WeightsOption
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from groupwright.cli._command_line.output import harmless
+from groupwright.cli._command_line.text import harmless
 from groupwright.cli._watch.document import document
 from groupwright.cli._watch.events import Event
 from groupwright.cli._watch.sentences import sentence, timestamp

@@ -14,14 +14,8 @@ from groupwright.cli._command_line.connection import (
     connection_settings,
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._command_line.output import (
-    Output,
-    OutputFormat,
-    harmless,
-    plural,
-    print_json,
-    print_rows,
-)
+from groupwright.cli._command_line.output import Output, OutputFormat, plural, print_json, print_rows
+from groupwright.cli._command_line.text import harmless
 from groupwright.core.spelling import did_you_mean
 
 if TYPE_CHECKING:
