@@ -2,17 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from charts.dashboards import promql
 
-from groupwright import core
-from groupwright.cli._exporter import catalogue as exporter
-from groupwright.instrumentation._metrics import labels
-from groupwright.instrumentation._metrics.catalogue import CATALOGUE as CLIENTS
-from groupwright.instrumentation._metrics.spec import MetricType, Spec
-from groupwright.pipeline._jobs.status import TASKS
-from groupwright.pipeline.reference import stream_metrics
+from groupwright.cli import exporter_reference as exporter
+from groupwright.core.metrics import MetricSpec, MetricType
+from groupwright.instrumentation import reference as clients
+from groupwright.pipeline import reference as pipeline
 
 TARGET_LABELS = frozenset(
     {"cluster", "namespace", "pod", "container", "service", "endpoint", "job", "instance"}
@@ -20,40 +16,12 @@ TARGET_LABELS = frozenset(
 """Labels of the scraped target, which Prometheus adds to every series; `cluster` is the chart's value."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PipelineSpec:
-    """A metric of the pipeline's streaming job, as prometheus-client describes it."""
-
-    name: str
-    type: str
-    labels: tuple[str, ...]
-
-
-PIPELINE = tuple(
-    _PipelineSpec(family.samples[0].name, family.type, tuple(family.samples[0].labels))
-    for family in stream_metrics()
-)
-
-CATALOGUE: tuple[Spec | exporter.Spec | _PipelineSpec, ...] = (*CLIENTS, *exporter.CATALOGUE, *PIPELINE)
+CATALOGUE: tuple[MetricSpec, ...] = (*clients.CATALOGUE, *exporter.CATALOGUE, *pipeline.CATALOGUE)
 """All metrics: those of instrumented clients, the exporter's and the streaming job's."""
 
-_GROUP_STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
-
-VALUES = {
-    "outcome": {
-        *core.Outcome,
-        *core.LoadCheckOutcome,
-        *labels.EVENT_OUTCOMES,
-        *exporter.OUTCOMES,
-        *exporter.RECORD_OUTCOMES,
-    },
-    "reason": {*exporter.REASONS_STUCK, *exporter.REASONS_LEFT_OUT},
-    "phase": {*core.Phase},
-    "callback": {*labels.CALLBACKS},
-    "kind": {*core.Kind, ""},
-    "state": {*labels.STATES, *_GROUP_STATES},
-    "request": {*labels.REQUESTS},
-    "task": {*TASKS},
+VALUES: Mapping[str, frozenset[str]] = {
+    label: frozenset().union(*(each.LABEL_VALUES.get(label, ()) for each in (clients, exporter, pipeline)))
+    for label in clients.LABEL_VALUES.keys() | exporter.LABEL_VALUES.keys() | pipeline.LABEL_VALUES.keys()
 }
 """The values of those labels that have only some."""
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind
 from groupwright.pipeline._jobs.endpoints import serving
 from groupwright.pipeline._jobs.ingest import BatchSummary
-from groupwright.pipeline._jobs.status import TASKS, StreamStatus
+from groupwright.pipeline._jobs.metrics import TASKS
+from groupwright.pipeline._jobs.status import StreamStatus
 from groupwright.testing._kafka.ports import HOST
 
 

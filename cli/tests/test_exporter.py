@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
+from groupwright.cli import exporter_reference as reference
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import (
     CommittedOffset,
@@ -23,8 +24,8 @@ from groupwright.cli._cluster.model import (
     OpenTransaction,
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
-from groupwright.cli._exporter import catalogue, reference
-from groupwright.cli._exporter.catalogue import CATALOGUE, LABELS, Level, MetricType, Spec
+from groupwright.cli._exporter import catalogue
+from groupwright.cli._exporter.catalogue import CATALOGUE, LABELS, Level, Spec
 from groupwright.cli._exporter.end_offsets import EndOffsets
 from groupwright.cli._exporter.exposition import text
 from groupwright.cli._exporter.limits import GroupLimit, Patterns
@@ -36,6 +37,7 @@ from groupwright.cli._exporter.status import ExporterStatus
 from groupwright.cli.app import app
 from groupwright.consumer.cluster import Broker
 from groupwright.core.http_server import HttpServer
+from groupwright.core.metrics import MetricType
 from harness.patience import PATIENCE
 from harness.tools import find_program
 

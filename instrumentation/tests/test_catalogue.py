@@ -15,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from groupwright import core
 from groupwright.consumer import Outcome, Phase, Rebalance
+from groupwright.core.metrics import MetricType
 from groupwright.instrumentation import (
     EventSink,
     GroupLoad,
@@ -35,7 +36,7 @@ from groupwright.instrumentation._metrics.labels import (
     LABELS,
     STATES,
 )
-from groupwright.instrumentation._metrics.spec import MetricType, Spec
+from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation.consumer_metrics import Options
 from harness.patience import PATIENCE
 from harness.tools import find_program

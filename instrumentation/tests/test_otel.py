@@ -16,10 +16,10 @@ from opentelemetry.trace import StatusCode
 from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Rebalance
+from groupwright.core.metrics import MetricType
 from groupwright.instrumentation import EventSink, MembershipSnapshot, instrument, otel
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
-from groupwright.instrumentation._metrics.spec import MetricType
 from groupwright.instrumentation.otel import export_metrics, to_opentelemetry
 
 NewRebalance = Callable[..., Rebalance]

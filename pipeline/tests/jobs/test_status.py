@@ -13,7 +13,8 @@ from groupwright.pipeline import PipelineError
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind
 from groupwright.pipeline._jobs.endpoints import serving
 from groupwright.pipeline._jobs.ingest import BatchSummary
-from groupwright.pipeline._jobs.status import TASKS, StreamStatus
+from groupwright.pipeline._jobs.metrics import TASKS
+from groupwright.pipeline._jobs.status import StreamStatus
 from harness.patience import PATIENCE
 from harness.tools import find_program
 

@@ -9,7 +9,7 @@
 - `ObservableConsumer`, `MembershipSnapshot`: interface of a consumer that can be measured.
 
 Further modules: `assignor_traits`, `configuration`, `group_metadata`, `http_server`, `membership_errors`,
-`offsets_topic`, `rebalance_tracker`, `spelling`, `start_offsets`.
+`metrics`, `offsets_topic`, `rebalance_tracker`, `spelling`, `start_offsets`.
 """
 
 from groupwright.core.error_codes import ErrorCode, error_name

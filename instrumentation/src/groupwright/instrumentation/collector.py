@@ -14,13 +14,14 @@ from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from groupwright.core import ObservableConsumer
+from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
 from groupwright.instrumentation._metrics import gauges, multiprocess
 from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE
 from groupwright.instrumentation._metrics.families import Families
-from groupwright.instrumentation._metrics.spec import MetricType, Spec
+from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation._tracking.callback_tracker import tracker_of
 from groupwright.instrumentation._tracking.producer_metrics import ProducerInstrumentation
 from groupwright.instrumentation._tracking.publisher import Publisher

@@ -16,8 +16,9 @@ from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry
 
+from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
-from groupwright.instrumentation._metrics.spec import MetricType, Spec
+from groupwright.instrumentation._metrics.spec import Spec
 from groupwright.instrumentation.collector import Metrics
 from groupwright.instrumentation.events import RebalanceEvent
 from groupwright.instrumentation.sinks import EventSink

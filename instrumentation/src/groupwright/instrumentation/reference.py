@@ -1,10 +1,34 @@
-"""The reference page of all metrics, printed by ``python -m groupwright.instrumentation.reference``."""
+"""The reference page of all metrics, printed by ``python -m groupwright.instrumentation.reference``.
+
+`CATALOGUE` has the metrics, and `LABEL_VALUES` the values of those labels that have only some.
+"""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
 
+from groupwright.core import Kind, LoadCheckOutcome, Outcome, Phase
+from groupwright.core.metrics import label_table, metric_table
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
-from groupwright.instrumentation._metrics.labels import BUCKETS_REASON, DURATION_BUCKETS, LABELS
+from groupwright.instrumentation._metrics.labels import (
+    BUCKETS_REASON,
+    CALLBACKS,
+    DURATION_BUCKETS,
+    EVENT_OUTCOMES,
+    LABELS,
+    REQUESTS,
+    STATES,
+)
+
+__all__ = ["CATALOGUE", "LABEL_VALUES", "page"]
+
+LABEL_VALUES: Mapping[str, frozenset[str]] = {
+    "outcome": frozenset({*Outcome, *LoadCheckOutcome, *EVENT_OUTCOMES}),
+    "phase": frozenset(Phase),
+    "callback": frozenset(CALLBACKS),
+    "kind": frozenset({*Kind, ""}),
+    "state": frozenset(STATES),
+    "request": frozenset(REQUESTS),
+}
 
 _HEAD = """\
 <!-- Made by `python -m groupwright.instrumentation.reference`; change the catalogue, not this page. -->
@@ -21,23 +45,11 @@ plain consumer and for any consumer under `group.protocol=consumer`.
 
 def page() -> str:
     """Return the page, in Markdown."""
-    return "\n".join([_HEAD, *_metrics(), "\n## Labels\n", *_labels(), "\n## Buckets\n", _buckets()])
-
-
-def _metrics() -> Iterator[str]:
-    yield "| metric | type | labels | meaning | in Java |"
-    yield "|---|---|---|---|---|"
-    for spec in CATALOGUE:
-        labels = ", ".join(f"`{label}`" for label in spec.labels)
-        meaning = spec.help + (" ◆" if spec.own_membership else "")
-        yield f"| `{spec.name}` | {spec.type} | {labels} | {meaning} | {spec.java or ''} |"
-
-
-def _labels() -> Iterator[str]:
-    yield "| label | meaning |"
-    yield "|---|---|"
-    for name, meaning in LABELS.items():
-        yield f"| `{name}` | {meaning} |"
+    metrics = metric_table(
+        CATALOGUE, lambda spec: spec.own_membership, {"in Java": lambda spec: spec.java or ""}
+    )
+    labels = label_table(LABELS)
+    return "\n".join([_HEAD, *metrics, "\n## Labels\n", *labels, "\n## Buckets\n", _buckets()])
 
 
 def _buckets() -> str:

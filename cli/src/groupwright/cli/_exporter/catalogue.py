@@ -4,13 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-
-class MetricType(StrEnum):
-    """The type of a metric, by Prometheus's name."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    INFO = "info"
+from groupwright.core.metrics import MetricSpec, MetricType
 
 
 class Level(StrEnum):
@@ -23,31 +17,17 @@ class Level(StrEnum):
     PARTITION = "partition"
 
 
-_SUFFIXES = {MetricType.COUNTER: "_total", MetricType.INFO: "_info"}
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Spec:
-    """The description of one metric. Each metric has one object, compared and hashed by identity.
+class Spec(MetricSpec):
+    """The description of one metric of the exporter.
 
     Attributes:
-        name: The name in queries, with the suffix of its type (`_total`, `_info`).
-        help: One sentence.
-        labels: Names of labels, in their order.
+        level: Subject of its series.
         offsets_topic_only: Whether only `--source offsets-topic` has it.
     """
 
-    name: str
-    type: MetricType
-    level: Level
-    help: str
-    labels: tuple[str, ...] = ()
+    level: Level = field(kw_only=True)
     offsets_topic_only: bool = field(default=False, kw_only=True)
-
-    @property
-    def family(self) -> str:
-        """The name without the suffix of its type, as prometheus-client takes it."""
-        return self.name.removesuffix(_SUFFIXES.get(self.type, ""))
 
 
 _GROUP, _TOPIC, _PARTITION = ("group",), ("group", "topic"), ("group", "topic", "partition")
@@ -57,75 +37,75 @@ _GROUP, _TOPIC, _PARTITION = ("group",), ("group", "topic"), ("group", "topic", 
 GROUP_INFO = Spec(
     "groupwright_cluster_group_info",
     MetricType.INFO,
-    Level.GROUP,
     "Type, assignor and coordinator of the group; always 1.",
     (*_GROUP, "type", "assignor", "coordinator"),
+    level=Level.GROUP,
 )
 GROUP_STATE = Spec(
     "groupwright_cluster_group_state",
     MetricType.GAUGE,
-    Level.GROUP,
     "The group's state as its coordinator names it; always 1, and only the present state has a series.",
     (*_GROUP, "state"),
+    level=Level.GROUP,
 )
 GROUP_MEMBERS = Spec(
     "groupwright_cluster_group_members",
     MetricType.GAUGE,
-    Level.GROUP,
     "Members of the group.",
     _GROUP,
+    level=Level.GROUP,
 )
 GROUP_IDLE_MEMBERS = Spec(
     "groupwright_cluster_group_idle_members",
     MetricType.GAUGE,
-    Level.GROUP,
     "Members without partitions; absent while the group rebalances, when assignments are not known.",
     _GROUP,
+    level=Level.GROUP,
 )
 GROUP_GENERATION = Spec(
     "groupwright_cluster_group_generation",
     MetricType.GAUGE,
-    Level.GROUP,
     "Generation of a classic group, known from the offsets topic alone; epoch of any other group.",
     _GROUP,
+    level=Level.GROUP,
 )
 GROUP_GENERATION_CHANGES = Spec(
     "groupwright_cluster_group_generation_changes_total",
     MetricType.COUNTER,
-    Level.GROUP,
     "Generations (epochs) that the group began since the exporter saw it first; where brokers return no "
     "generation, changes of members or assignments between two refreshes.",
     _GROUP,
+    level=Level.GROUP,
 )
 GROUP_REBALANCES = Spec(
     "groupwright_cluster_group_rebalances_total",
     MetricType.COUNTER,
-    Level.GROUP,
     "Rebalances seen since the exporter saw the group first; without the generations of classic groups, "
     "several between two refreshes count as one.",
     _GROUP,
+    level=Level.GROUP,
 )
 GROUP_REBALANCING_SECONDS = Spec(
     "groupwright_cluster_group_rebalancing_seconds",
     MetricType.GAUGE,
-    Level.GROUP,
     "Time since the present rebalance was first seen; 0 while the group does not rebalance.",
     _GROUP,
+    level=Level.GROUP,
 )
 GROUP_STUCK = Spec(
     "groupwright_cluster_group_stuck",
     MetricType.GAUGE,
-    Level.GROUP,
     "Whether the group is stuck, by reason: 1 if it is.",
     (*_GROUP, "reason"),
+    level=Level.GROUP,
 )
 GROUP_COMMITS = Spec(
     "groupwright_cluster_group_commits_total",
     MetricType.COUNTER,
-    Level.GROUP,
     "Committed offsets, one for each partition of each commit, since the exporter began to follow the log.",
     _GROUP,
     offsets_topic_only=True,
+    level=Level.GROUP,
 )
 
 # --- Topics of groups -------------------------------------------------------------------------------
@@ -133,62 +113,62 @@ GROUP_COMMITS = Spec(
 LAG = Spec(
     "groupwright_cluster_lag",
     MetricType.GAUGE,
-    Level.TOPIC,
     "Messages after the committed offsets, summed over the topic's partitions; partitions without a "
     "committed offset count for nothing.",
     _TOPIC,
+    level=Level.TOPIC,
 )
 LAG_MAX = Spec(
     "groupwright_cluster_lag_max",
     MetricType.GAUGE,
-    Level.TOPIC,
     "Lag of the topic's partition that lags most, in messages.",
     _TOPIC,
+    level=Level.TOPIC,
 )
 LAG_SECONDS = Spec(
     "groupwright_cluster_lag_seconds",
     MetricType.GAUGE,
-    Level.TOPIC,
     "Age of the oldest message that is not committed, over the topic's partitions; 0 without lag; absent if "
     "it is known of no partition.",
     _TOPIC,
+    level=Level.TOPIC,
 )
 LAG_SECONDS_UNKNOWN = Spec(
     "groupwright_cluster_lag_seconds_unknown_partitions",
     MetricType.GAUGE,
-    Level.TOPIC,
     "Partitions that lag by messages which arrived before the exporter remembers: `lag_seconds` leaves them "
     "out.",
     _TOPIC,
+    level=Level.TOPIC,
 )
 COMMITTED = Spec(
     "groupwright_cluster_committed_offsets",
     MetricType.GAUGE,
-    Level.TOPIC,
     "Sum of the committed offsets of the topic's partitions; its rate is that of consumption.",
     _TOPIC,
+    level=Level.TOPIC,
 )
 ASSIGNED = Spec(
     "groupwright_cluster_assigned_partitions",
     MetricType.GAUGE,
-    Level.TOPIC,
     "Partitions of the topic that a member is assigned; 0 while a classic group rebalances.",
     _TOPIC,
+    level=Level.TOPIC,
 )
 UNCOMMITTED = Spec(
     "groupwright_cluster_uncommitted_partitions",
     MetricType.GAUGE,
-    Level.TOPIC,
     "Partitions of the topic that a member is assigned, and that have no committed offset.",
     _TOPIC,
+    level=Level.TOPIC,
 )
 STUCK_PARTITIONS = Spec(
     "groupwright_cluster_stuck_partitions",
     MetricType.GAUGE,
-    Level.TOPIC,
     "Partitions of the topic that a member is assigned and lags behind in, and whose committed offset has "
     "not moved for `--stuck-seconds`.",
     _TOPIC,
+    level=Level.TOPIC,
 )
 
 # --- Partitions of groups, by choice ----------------------------------------------------------------
@@ -196,24 +176,24 @@ STUCK_PARTITIONS = Spec(
 PARTITION_LAG = Spec(
     "groupwright_cluster_partition_lag",
     MetricType.GAUGE,
-    Level.PARTITION,
     "Messages after the committed offset; only with `--by-partition`.",
     _PARTITION,
+    level=Level.PARTITION,
 )
 PARTITION_LAG_SECONDS = Spec(
     "groupwright_cluster_partition_lag_seconds",
     MetricType.GAUGE,
-    Level.PARTITION,
     "Age of the oldest message that is not committed; 0 without lag, absent if it is not known; only with "
     "`--by-partition`.",
     _PARTITION,
+    level=Level.PARTITION,
 )
 PARTITION_COMMITTED = Spec(
     "groupwright_cluster_partition_committed_offset",
     MetricType.GAUGE,
-    Level.PARTITION,
     "The committed offset; only with `--by-partition`.",
     _PARTITION,
+    level=Level.PARTITION,
 )
 
 # --- The cluster ------------------------------------------------------------------------------------
@@ -221,47 +201,47 @@ PARTITION_COMMITTED = Spec(
 GROUPS = Spec(
     "groupwright_cluster_groups",
     MetricType.GAUGE,
-    Level.CLUSTER,
     "Groups by state, those included that the exporter leaves out.",
     ("state",),
+    level=Level.CLUSTER,
 )
 TOPIC_END = Spec(
     "groupwright_cluster_topic_end_offsets",
     MetricType.GAUGE,
-    Level.CLUSTER,
     "Sum of the ends of the logs of the topic's partitions that groups consume; its rate is that of "
     "production.",
     ("topic",),
+    level=Level.CLUSTER,
 )
 HELD_PARTITIONS = Spec(
     "groupwright_cluster_offsets_topic_held_partitions",
     MetricType.GAUGE,
-    Level.CLUSTER,
     "Partitions of `__consumer_offsets` whose last stable offset an open transaction holds back.",
+    level=Level.CLUSTER,
 )
 HELD_MESSAGES = Spec(
     "groupwright_cluster_offsets_topic_held_messages",
     MetricType.GAUGE,
-    Level.CLUSTER,
     "Records after the last stable offset of the partition of `__consumer_offsets`: compaction does not "
     "reach them; absent if there are none.",
     ("partition",),
+    level=Level.CLUSTER,
 )
 HELD_SECONDS = Spec(
     "groupwright_cluster_offsets_topic_held_seconds",
     MetricType.GAUGE,
-    Level.CLUSTER,
     "Time since the last stable offset of the partition of `__consumer_offsets` was first seen where it is; "
     "absent if nothing holds it back.",
     ("partition",),
+    level=Level.CLUSTER,
 )
 TRANSACTION_AGE = Spec(
     "groupwright_cluster_offsets_transaction_age_seconds",
     MetricType.GAUGE,
-    Level.CLUSTER,
     "Age of the open transaction that has partitions of `__consumer_offsets`; the oldest transactions alone, "
     "if there are many.",
     ("transactional_id",),
+    level=Level.CLUSTER,
 )
 
 # --- The exporter -----------------------------------------------------------------------------------
@@ -269,75 +249,75 @@ TRANSACTION_AGE = Spec(
 BUILD_INFO = Spec(
     "groupwright_exporter_build_info",
     MetricType.INFO,
-    Level.EXPORTER,
     "Version of Groupwright, and the source of committed offsets; always 1.",
     ("version", "source"),
+    level=Level.EXPORTER,
 )
 UP = Spec(
     "groupwright_exporter_up",
     MetricType.GAUGE,
-    Level.EXPORTER,
     "Whether the last refresh succeeded: 1 if it did. The page keeps the values of the last that did.",
+    level=Level.EXPORTER,
 )
 REFRESH_TIMESTAMP = Spec(
     "groupwright_exporter_last_refresh_timestamp_seconds",
     MetricType.GAUGE,
-    Level.EXPORTER,
     "Time of the last successful refresh, since the epoch; 0 before the first.",
+    level=Level.EXPORTER,
 )
 REFRESH_DURATION = Spec(
     "groupwright_exporter_last_refresh_duration_seconds",
     MetricType.GAUGE,
-    Level.EXPORTER,
     "Duration of the last successful refresh.",
+    level=Level.EXPORTER,
 )
 REFRESHES = Spec(
     "groupwright_exporter_refreshes_total",
     MetricType.COUNTER,
-    Level.EXPORTER,
     "Refreshes, by outcome.",
     ("outcome",),
+    level=Level.EXPORTER,
 )
 SILENT_BROKERS = Spec(
     "groupwright_exporter_silent_brokers",
     MetricType.GAUGE,
-    Level.EXPORTER,
     "Brokers that did not list their groups in the last refresh: groups may be missing.",
+    level=Level.EXPORTER,
 )
 UNKNOWN_PARTITIONS = Spec(
     "groupwright_exporter_unknown_partitions",
     MetricType.GAUGE,
-    Level.EXPORTER,
     "Pairs of groups and partitions without lag in the last refresh, since the log's end is not known: the "
     "topic does not exist any more, may not be seen, or its leader did not respond.",
+    level=Level.EXPORTER,
 )
 GROUPS_LEFT_OUT = Spec(
     "groupwright_exporter_groups_left_out",
     MetricType.GAUGE,
-    Level.EXPORTER,
     "Groups without series, by reason.",
     ("reason",),
+    level=Level.EXPORTER,
 )
 SERIES = Spec(
     "groupwright_exporter_series",
     MetricType.GAUGE,
-    Level.EXPORTER,
     "Series of groups, topics and partitions on the page.",
+    level=Level.EXPORTER,
 )
 SERIES_LEFT_OUT = Spec(
     "groupwright_exporter_series_left_out",
     MetricType.GAUGE,
-    Level.EXPORTER,
     "Series left out since `--max-series` is reached, by level.",
     ("level",),
+    level=Level.EXPORTER,
 )
 RECORDS = Spec(
     "groupwright_exporter_records_total",
     MetricType.COUNTER,
-    Level.EXPORTER,
     "Records of `__consumer_offsets` read, by outcome.",
     ("outcome",),
     offsets_topic_only=True,
+    level=Level.EXPORTER,
 )
 CATALOGUE: tuple[Spec, ...] = (
     GROUP_INFO,
@@ -380,6 +360,7 @@ CATALOGUE: tuple[Spec, ...] = (
     RECORDS,
 )
 
+STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 REASONS_STUCK = ("rebalancing", "no_progress")
 REASONS_LEFT_OUT = ("excluded", "max_groups")
 OUTCOMES = ("succeeded", "failed")

@@ -4,9 +4,10 @@ Names pass ``promtool check metrics``: base units, ``_total`` on counters alone.
 never a member id, a generation or a reason.
 """
 
+from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 from groupwright.instrumentation._metrics.producer_catalogue import PRODUCERS
-from groupwright.instrumentation._metrics.spec import Merge, MetricType, Spec
+from groupwright.instrumentation._metrics.spec import Merge, Spec
 
 _CONSUMER = ("group", "client_id")
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from prometheus_client import Counter, Histogram, Metric
 
+from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
-from groupwright.instrumentation._metrics.spec import MetricType, Spec
+from groupwright.instrumentation._metrics.spec import Spec
 
 
 class ClientLabels(NamedTuple):

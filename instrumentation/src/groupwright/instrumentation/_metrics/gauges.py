@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.families import ClientLabels
 from groupwright.instrumentation._metrics.samples import Sample
-from groupwright.instrumentation._metrics.spec import Merge, MetricType, Spec
+from groupwright.instrumentation._metrics.spec import Merge, Spec
 
 Series = dict[tuple[str, ...], float]
 """Values by label values, in the order of `Spec.labels`."""

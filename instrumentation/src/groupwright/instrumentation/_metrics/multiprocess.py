@@ -15,8 +15,9 @@ from typing import Any
 
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
+from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.gauges import Series
-from groupwright.instrumentation._metrics.spec import Merge, MetricType, Spec
+from groupwright.instrumentation._metrics.spec import Merge, Spec
 
 INTERVAL = 5.0
 """Seconds between two writes."""

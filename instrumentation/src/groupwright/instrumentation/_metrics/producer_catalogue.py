@@ -1,6 +1,7 @@
 """The metrics of producers, which are made from a producer's statistics and errors."""
 
-from groupwright.instrumentation._metrics.spec import Merge, MetricType, Spec
+from groupwright.core.metrics import MetricType
+from groupwright.instrumentation._metrics.spec import Merge, Spec
 
 _PRODUCER = ("client_id",)
 

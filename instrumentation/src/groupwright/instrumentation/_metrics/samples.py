@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from groupwright.core import MembershipSnapshot, TopicPartitionKey
+from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._librdkafka.statistics import ProducerStatistics
 from groupwright.instrumentation._metrics import catalogue as metrics
 from groupwright.instrumentation._metrics import producer_catalogue as producers
 from groupwright.instrumentation._metrics.consumer_state import ConsumerState
 from groupwright.instrumentation._metrics.labels import STATES
-from groupwright.instrumentation._metrics.spec import MetricType, Spec
+from groupwright.instrumentation._metrics.spec import Spec
 
 
 class Sample(NamedTuple):

@@ -11,16 +11,15 @@ from importlib.metadata import version
 from threading import Lock
 from typing import NamedTuple
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client import Metric
 
+from groupwright.core.metrics import MetricSpec
+from groupwright.pipeline._jobs import metrics
 from groupwright.pipeline._jobs.backlog import count_unread
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind
 from groupwright.pipeline._jobs.ingest import BatchSummary
 from groupwright.pipeline._jobs.kafka import Offsets
-
-_PREFIX = "groupwright_pipeline_"
-TASKS = ("batch", "derive", "sample", "write_samples", "compact")
-"""The tasks of a stream: a batch, derived tables, samples of log-end offsets and their rows, compaction."""
+from groupwright.pipeline._jobs.metrics import TASKS
 
 
 class _Moment(NamedTuple):
@@ -163,86 +162,28 @@ class StreamStatus:
         return _Moment(self.monotonic(), self.wall())
 
     def _families(self) -> Iterator[Metric]:
-        info = {"version": version("groupwright"), "format": self.table_format}
-        yield InfoMetricFamily(
-            f"{_PREFIX}build", "Version of Groupwright, and the format of the tables; always 1.", info
-        )
-        yield _gauge(
-            "start_timestamp_seconds", "Time at which the job started, since the epoch.", self._start.wall
-        )
-        yield _gauge(
-            "last_progress_timestamp_seconds",
-            "Time of the last progress, since the epoch: a batch ended, or nothing was left to read; 0 "
-            "before the first.",
-            self._progress.wall if self._progress else 0.0,
-        )
-        yield _gauge(
-            "behind_records",
-            "Offsets up to the last stable offsets of the topics that the job has not read.",
-            self._delay.records,
-        )
-        yield _gauge(
-            "behind_seconds",
-            "Time since which records may be unread: at the start, the age of the oldest unread record.",
-            self.monotonic() - self._delay.read_until,
-        )
-        yield _gauge(
-            "held_records",
-            "Records behind open transactions, which the job reads once these have ended.",
-            self._held,
-        )
-        yield _gauge(
-            "lease_held", "Whether the job may write the tables: 1 if it holds the lease.", self.holds_lease()
-        )
-        yield _counter("records", "Records read, by kind.", "kind", self._records)
-        quarantined = CounterMetricFamily(
-            f"{_PREFIX}quarantined_records", "Records added to the table `quarantine`."
-        )
-        quarantined.add_metric([], self._quarantined)
-        yield quarantined
-        yield _counter(
-            "losses",
-            "Losses of records after which the job went on (`on_data_loss=restart`), by kind.",
-            "kind",
-            {kind.value: number for kind, number in self._losses.items()},
-        )
         tasks = self._tasks
-        yield _counter(
-            "task_runs",
-            "Successful runs of a task.",
-            "task",
-            {name: task.runs for name, task in tasks.items()},
+        yield _family(metrics.BUILD, {(version("groupwright"), self.table_format): 1})
+        yield _family(metrics.START, {(): self._start.wall})
+        yield _family(metrics.LAST_PROGRESS, {(): self._progress.wall if self._progress else 0.0})
+        yield _family(metrics.BEHIND_RECORDS, {(): self._delay.records})
+        yield _family(metrics.BEHIND_SECONDS, {(): self.monotonic() - self._delay.read_until})
+        yield _family(metrics.HELD_RECORDS, {(): self._held})
+        yield _family(metrics.LEASE_HELD, {(): self.holds_lease()})
+        yield _family(metrics.RECORDS, {(kind,): number for kind, number in self._records.items()})
+        yield _family(metrics.QUARANTINED_RECORDS, {(): self._quarantined})
+        yield _family(metrics.LOSSES, {(kind.value,): number for kind, number in self._losses.items()})
+        yield _family(metrics.TASK_RUNS, {(name,): task.runs for name, task in tasks.items()})
+        yield _family(metrics.TASK_SECONDS, {(name,): task.seconds for name, task in tasks.items()})
+        yield _family(
+            metrics.TASK_LAST_DURATION, {(name,): task.last_seconds for name, task in tasks.items()}
         )
-        yield _counter(
-            "task_seconds",
-            "Duration of all runs of a task.",
-            "task",
-            {n: t.seconds for n, t in tasks.items()},
-        )
-        for name, meaning, values in (
-            (
-                "task_last_duration_seconds",
-                "Duration of a task's last run; 0 before the first.",
-                {name: task.last_seconds for name, task in tasks.items()},
-            ),
-            (
-                "task_last_end_timestamp_seconds",
-                "Time of the end of a task's last run, since the epoch; 0 before the first.",
-                {name: task.last_end for name, task in tasks.items()},
-            ),
-        ):
-            family = GaugeMetricFamily(_PREFIX + name, meaning, labels=["task"])
-            for task_name, value in values.items():
-                family.add_metric([task_name], value)
-            yield family
+        yield _family(metrics.TASK_LAST_END, {(name,): task.last_end for name, task in tasks.items()})
 
 
-def _gauge(name: str, meaning: str, value: float) -> Metric:
-    return GaugeMetricFamily(_PREFIX + name, meaning, value=value)
-
-
-def _counter(name: str, meaning: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = CounterMetricFamily(_PREFIX + name, meaning, labels=[label])
-    for key, value in values.items():
-        family.add_metric([key], value)
+def _family(spec: MetricSpec, values: Mapping[tuple[str, ...], float]) -> Metric:
+    """Return the metric with these values, by the values of its labels."""
+    family = Metric(spec.family, spec.help, spec.type)
+    for labels, value in values.items():
+        family.add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), value)
     return family
