@@ -47,6 +47,7 @@ def test_the_first_begins_with_subscribe_and_ends_when_it_has_settled() -> None:
         partitions={"t": (0, 1)},
         ended_at=1002.0,
         kind=Kind.CONSUMER,
+        assigned_by_broker=True,
     )
     assert rebalances.settles_at == float("inf")
 
