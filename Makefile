@@ -107,8 +107,7 @@ bench: $(VENV)/.dev ## Run the short form of every benchmark, beside the peers; 
 	$(BIN)/python -m benchmarks.assignors --quick
 	$(BIN)/python -m benchmarks.consumer --quick
 	$(BIN)/python -m benchmarks.load --quick
-	$(BIN)/python -m benchmarks.instrumentation
-	$(BIN)/python -m benchmarks.exporter --groups 100 --refreshes 2
+	$(BIN)/python -m benchmarks.cost --quick
 	$(BIN)/python -m benchmarks.pipeline --quick
 
 endure: $(VENV)/.dev ## Run the long checks one by one, an hour: parity, random programs, the model, simulation, soak

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 from rich.console import Console
@@ -78,28 +78,40 @@ def markdown(table: Table) -> Iterator[str]:
     yield from (f"| {' | '.join(row)} |" for row in table.rows)
 
 
-def keep_results(
-    folder: Path,
-    name: str,
-    results: Results,
-    draw: Callable[[Path, Results], bool],
-    page: Callable[[Results, str | None], Iterator[str]],
-) -> list[Path]:
-    """Write the page, the numbers, and the plot; return their paths.
+@dataclass(frozen=True)
+class Report(Generic[Results]):
+    """What is shown and kept of a benchmark's results.
 
-    There is no plot if `draw` has nothing to draw, or matplotlib is not installed.
+    Attributes:
+        name: Name of the files.
+        results: Class of the results.
+        tables: Returns the tables.
+        summary: Returns the lines of the summary.
+        page: Yields the page line by line; its second argument is the plot's file, None if there is none.
+        draw: Draws the plot into an SVG file, and returns False if there is nothing to draw; None without a
+            plot.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    text, numbers, plot = (folder / f"{name}.{kind}" for kind in ("md", "json", "svg"))
-    numbers.write_text(json.dumps(asdict(results), separators=(",", ":")) + "\n")
-    try:
-        is_drawn = draw(plot, results)
-    except ImportError:
-        is_drawn = False
-    text.write_text("\n".join(page(results, plot.name if is_drawn else None)))
-    return [text, numbers, plot] if is_drawn else [text, numbers]
 
+    name: str
+    results: type[Results]
+    tables: Callable[[Results], list[Table]]
+    summary: Callable[[Results], Iterable[object]]
+    page: Callable[[Results, str | None], Iterator[str]]
+    draw: Callable[[Path, Results], bool] | None = None
 
-def read_results(path: Path, kind: type[Results]) -> Results:
-    """Return the results whose numbers were kept in a file."""
-    return TypeAdapter(kind).validate_json(path.read_text(encoding="utf-8"))
+    def keep(self, folder: Path, results: Results) -> list[Path]:
+        """Write the page, the numbers, and the plot if matplotlib is installed; return their paths."""
+        folder.mkdir(parents=True, exist_ok=True)
+        text, numbers, plot = (folder / f"{self.name}.{kind}" for kind in ("md", "json", "svg"))
+        numbers.write_text(json.dumps(asdict(results), separators=(",", ":")) + "\n")
+        try:
+            is_drawn = self.draw is not None and self.draw(plot, results)
+        except ImportError:
+            is_drawn = False
+        text.write_text("\n".join(self.page(results, plot.name if is_drawn else None)))
+        return [text, numbers, plot] if is_drawn else [text, numbers]
+
+    def kept(self, folder: Path) -> Results:
+        """Return the results whose numbers were kept in a folder."""
+        text = (folder / f"{self.name}.json").read_text(encoding="utf-8")
+        return TypeAdapter(self.results).validate_json(text)

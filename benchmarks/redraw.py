@@ -1,24 +1,18 @@
 """`python -m benchmarks.redraw [NAME…]`: makes the pages of docs/benchmarks again, from the kept numbers."""
 
 import sys
-from pathlib import Path
 
-import benchmarks.assignors.report
-import benchmarks.consumer.report
-import benchmarks.instrumentation.report
-import benchmarks.load.report
-import benchmarks.pipeline.report
-from benchmarks.layout import read_results
+from benchmarks.assignors import report as assignors
+from benchmarks.consumer import report as consumer
+from benchmarks.cost import exporter_report, instrumentation_report
+from benchmarks.load import report as load
+from benchmarks.pipeline import report as pipeline
+from benchmarks.shell import KEPT
 
-_PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
-_REPORTS = {
-    "assignors": benchmarks.assignors.report,
-    "consumer": benchmarks.consumer.report,
-    "instrumentation": benchmarks.instrumentation.report,
-    "load": benchmarks.load.report,
-    "pipeline": benchmarks.pipeline.report,
-}
+_MODULES = (assignors, consumer, exporter_report, instrumentation_report, load, pipeline)
+_REPORTS = {module.REPORT.name: module.REPORT for module in _MODULES}
+
 for name in sys.argv[1:] or _REPORTS:
     report = _REPORTS[name]
-    for path in report.keep(_PAGES, read_results(_PAGES / f"{name}.json", report.Results)):
+    for path in report.keep(KEPT, report.kept(KEPT)):
         sys.stdout.write(f"{path}\n")

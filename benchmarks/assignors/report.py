@@ -1,7 +1,6 @@
 """Reports: tables on the terminal; a page, a plot and raw numbers as files."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from benchmarks.assignors.plot import draw
 from benchmarks.assignors.results import Results
@@ -13,7 +12,7 @@ from benchmarks.assignors.tables import (
     speed_table,
     summary,
 )
-from benchmarks.layout import Table, keep_results, markdown
+from benchmarks.layout import Report, Table, markdown
 
 _ABOUT = """\
 Each contestant does the leader's work between JoinGroup and SyncGroup: from the bytes of all members'
@@ -48,11 +47,6 @@ round.
 """
 
 
-def keep(folder: Path, results: Results) -> list[Path]:
-    """Write the page, the numbers, and the plot if matplotlib is installed; return their paths."""
-    return keep_results(folder, "assignors", results, draw, _page)
-
-
 def tables(results: Results) -> list[Table]:
     """Return all tables."""
     makers = (speed_table, quality_table, load_table, racks_table, memory_table)
@@ -77,3 +71,6 @@ def _page(results: Results, plot: str | None) -> Iterator[str]:
             yield _ABOUT_LOAD
         yield from markdown(table)
     yield ""
+
+
+REPORT = Report("assignors", Results, tables, lambda results: summary(results.rows), _page, draw)

@@ -1,7 +1,6 @@
 """Reports: tables on the terminal; a page, a plot and raw numbers as files."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from benchmarks.consumer.plan import (
     FILLED_PARTITIONS,
@@ -16,7 +15,7 @@ from benchmarks.consumer.plan import (
 from benchmarks.consumer.plot import draw
 from benchmarks.consumer.results import Results
 from benchmarks.consumer.tables import summary, tables
-from benchmarks.layout import keep_results, markdown
+from benchmarks.layout import Report, markdown
 
 _LOADS = ", ".join(f"{1000 * seconds:.0f} ms (group of {size})" for size, seconds in LOAD_INTERVALS.items())
 _TIMINGS = ", ".join(f"`{name}={value}`" for name, value in JOIN_TIMINGS.items())
@@ -64,11 +63,6 @@ process, including native threads.
 """
 
 
-def keep(folder: Path, results: Results) -> list[Path]:
-    """Write the page, the numbers, and the plot if matplotlib is installed; return their paths."""
-    return keep_results(folder, "consumer", results, draw, _page)
-
-
 def _page(results: Results, plot: str | None) -> Iterator[str]:
     yield "# The consumer: Groupwright, confluent-kafka, kafka-python, aiokafka, Java\n"
     yield f"Made by `{results.command}` on {results.date}; {results.messages:,} messages.\n"
@@ -83,3 +77,6 @@ def _page(results: Results, plot: str | None) -> Iterator[str]:
         yield f"\n## {table.title}\n"
         yield from markdown(table)
     yield ""
+
+
+REPORT = Report("consumer", Results, tables, summary, _page, draw)

@@ -1,9 +1,8 @@
 """Reports: tables on the terminal; a page, a plot and raw numbers as files."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from benchmarks.layout import keep_results, markdown
+from benchmarks.layout import Report, markdown
 from benchmarks.load.plan import (
     CAPACITY,
     LAG_HORIZON,
@@ -71,11 +70,6 @@ owner afterwards. *Revoked* partitions are not consumed during a rebalance: with
 """
 
 
-def keep(folder: Path, results: Results) -> list[Path]:
-    """Write the page, the numbers, and the plot if matplotlib is installed; return their paths."""
-    return keep_results(folder, "load", results, draw, _page)
-
-
 def _page(results: Results, plot: str | None) -> Iterator[str]:
     yield "# Balance by load: load-aware, cooperative-sticky, and Java's lag-based assignor\n"
     yield f"Made by `{results.command}` on {results.date}.\n"
@@ -89,3 +83,6 @@ def _page(results: Results, plot: str | None) -> Iterator[str]:
         yield from markdown(table)
     yield "\n## What is measured\n"
     yield _ABOUT
+
+
+REPORT = Report("load", Results, tables, summary, _page, draw)

@@ -1,10 +1,9 @@
 """Reports: tables on the terminal; a page and raw numbers as files."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import median
 
-from benchmarks.layout import Table, keep_results, markdown
+from benchmarks.layout import Report, Table, markdown
 from benchmarks.pipeline.cells import (
     CORE,
     DERIVE,
@@ -65,11 +64,6 @@ names of groups and topics. The best round counts.
   and of ten brokers in containers: the topics are described, the offsets are queried, and the rows are
   written. A record is a partition, without further replicas.
 """
-
-
-def keep(folder: Path, results: Results) -> list[Path]:
-    """Write the page and the numbers; return their paths."""
-    return keep_results(folder, "pipeline", results, lambda _path, _results: False, _page)
 
 
 def summary(results: Results) -> list[str]:
@@ -195,3 +189,6 @@ def _page(results: Results, _plot: str | None) -> Iterator[str]:
     yield ""
     yield from markdown(table(results))
     yield ""
+
+
+REPORT = Report("pipeline", Results, lambda results: [table(results)], summary, _page)

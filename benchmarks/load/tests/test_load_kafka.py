@@ -7,7 +7,7 @@ import pytest
 from benchmarks.consumer.results import Status
 from benchmarks.load.contestants import JAVA_OPTIONS, Contestant, compile_members, groupwright
 from benchmarks.load.plan import BY_TIME, COUNTS, LAG_BASED, PARTITIONS, QUICK
-from benchmarks.load.report import keep
+from benchmarks.load.report import REPORT
 from benchmarks.load.results import Results
 from benchmarks.load.runner import run
 
@@ -45,5 +45,5 @@ def test_all_contestants_drain_consume_and_rebalance(tmp_path: Path) -> None:
     assert runs[LAG_BASED].revoked == PARTITIONS
     assert runs[BY_TIME].revoked == runs[BY_TIME].moved
     assert steps == [0, 1, 2]
-    page, *_ = keep(tmp_path / "kept", results)
+    page, *_ = REPORT.keep(tmp_path / "kept", results)
     assert "neighbours: Groupwright load-aware by processing time" in page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.instrumentation.memory`: print the memory of a process with some consumers.
+"""`python -m benchmarks.cost.memory`: print the memory of a process with some consumers.
 
 Arguments: bootstrap servers, topic, its partitions, number of consumers, "with" or "without" instrumentation.
 """

@@ -4,16 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from benchmarks.instrumentation.results import LEAST_RATIO, Results
-from benchmarks.layout import Table, keep_results, markdown
+from benchmarks.cost.instrumentation_results import LEAST_RATIO, Results
+from benchmarks.layout import Report, Table, markdown
 from benchmarks.pictures import new_figure, save
 
 _CPU = [f"{whose} CPU µs {which}" for whose in ("thread", "process") for which in ("without", "with")]
-
-
-def keep(folder: Path, results: Results) -> list[Path]:
-    """Write the page, the numbers, and the plot if matplotlib is installed; return their paths."""
-    return keep_results(folder, "instrumentation", results, draw, page)
 
 
 def table(results: Results) -> Table:
@@ -37,11 +32,10 @@ def table(results: Results) -> Table:
     )
 
 
-def page(results: Results, plot: str | None) -> Iterator[str]:
-    """Yield the page in Markdown, line by line."""
+def _page(results: Results, plot: str | None) -> Iterator[str]:
     yield "# What the instrumentation costs"
     yield ""
-    yield f"Made by `python -m benchmarks.instrumentation --keep` on {results.when}."
+    yield f"Made by `{results.command}` on {results.date}."
     yield ""
     yield from (f"- {name}: {value}" for name, value in results.machine.items())
     scrapes = len(results.scrapes[0].milliseconds)
@@ -68,7 +62,7 @@ itself, with instrumentation and without.
         yield ""
     yield "## Summary"
     yield ""
-    yield from (f"- {'✓' if kept else '✗'} {text}" for text, kept in results.checks())
+    yield from (f"- {finding}" for finding in results.findings())
     yield (
         f"- one set of statistics, {results.statistics_bytes / 1e6:.1f} MB: {results.statistics_ms:.1f} ms "
         "of the polling thread"
@@ -101,8 +95,7 @@ itself, with instrumentation and without.
     yield ""
 
 
-def draw(path: Path, results: Results) -> bool:
-    """Draw the plot into an SVG file; return True."""
+def _draw(path: Path, results: Results) -> bool:
     figure = new_figure(10, 3.6)
     ratios, scrapes = figure.subplots(1, 2)
     for method, rates in results.rates.items():
@@ -117,3 +110,6 @@ def draw(path: Path, results: Results) -> bool:
     scrapes.legend(fontsize="small")
     save(figure, path)
     return True
+
+
+REPORT = Report("instrumentation", Results, lambda results: [table(results)], Results.findings, _page, _draw)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.instrumentation.interval import Interval, interval
+from benchmarks.cost.interval import Interval, interval
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from groupwright.testing import LocalKafka

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.instrumentation.consumption import Rates
+from benchmarks.cost.consumption import Rates
+from benchmarks.layout import Finding
 
 LEAST_RATIO = 0.99
 MOST_HALF_WIDTH = 0.015
@@ -41,7 +42,8 @@ class Results:
     """All results.
 
     Attributes:
-        when: When the benchmark began, in UTC.
+        command: Command line.
+        date: Date of its start.
         machine: The machine.
         partitions: Partitions of the consumer.
         messages: Messages of a turn.
@@ -52,7 +54,8 @@ class Results:
         memory: Bytes a consumer.
     """
 
-    when: str
+    command: str
+    date: str
     machine: dict[str, str]
     partitions: int
     messages: int
@@ -62,25 +65,25 @@ class Results:
     statistics_bytes: int
     memory: int
 
-    def checks(self) -> Iterator[tuple[str, bool]]:
-        """Yield each result with a limit, in words, and whether it is within the limit."""
+    def findings(self) -> Iterator[Finding]:
+        """Yield each result with a limit, in words."""
         for method, rates in self.rates.items():
             found = rates.interval
             ratio = f"throughput with `{method}`, of that without instrumentation: {found.estimate:.3f}"
-            yield f"{ratio} (at least {LEAST_RATIO})", found.estimate >= LEAST_RATIO
+            yield Finding(f"{ratio} (at least {LEAST_RATIO})", found.estimate >= LEAST_RATIO)
             precision = f"its 95 % confidence interval, by {len(rates.ratios)} rounds"
-            yield (
+            yield Finding(
                 f"{precision}: {found.low:.3f} to {found.high:.3f} (at most ±{MOST_HALF_WIDTH:.1%})",
                 found.half_width <= MOST_HALF_WIDTH,
             )
         for scrape in self.scrapes:
             kind = "with" if scrape.by_partition else "without"
             text = f"a scrape of {scrape.series:,} series, {kind} the lag of each partition: "
-            yield (
+            yield Finding(
                 text + f"{scrape.median:.1f} ms (at most {MOST_SCRAPE_MS:g})",
                 scrape.median <= MOST_SCRAPE_MS,
             )
-        yield (
+        yield Finding(
             f"memory: {self.memory / 2**20:.2f} MiB a consumer (at most {MOST_MEMORY / 2**20:g})",
             self.memory <= MOST_MEMORY,
         )

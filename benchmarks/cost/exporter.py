@@ -1,4 +1,4 @@
-"""One run of the exporter as a process: its processor time, its memory, its refreshes and its scrapes."""
+"""The exporter as a process: its processor time, its memory, its refreshes and its scrapes."""
 
 import gzip
 import re

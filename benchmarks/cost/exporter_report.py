@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.exporter.measure import Run
-from benchmarks.layout import Table, markdown
+from benchmarks.cost.exporter import Run
+from benchmarks.layout import Finding, Report, Table, markdown
 
 MOST_SCRAPE_MS = 100.0
 """99th percentile of scrapes, in any run."""
@@ -20,14 +20,16 @@ class Results:
     """Results of the benchmark.
 
     Attributes:
-        when: When it ran.
+        command: Command line.
+        date: Date of its start.
         machine: The machine.
         groups: Number of groups.
         partitions: Partitions of each group.
         runs: The runs.
     """
 
-    when: str
+    command: str
+    date: str
     machine: dict[str, str]
     groups: int
     partitions: int
@@ -85,16 +87,25 @@ def missed(results: Results) -> Iterator[str]:
             yield f"{run.name}: {run.memory_bytes} bytes of memory, and {MOST_MEMORY} is the limit"
 
 
-def page(results: Results) -> Iterator[str]:
-    """Yield the page, line by line."""
-    yield "<!-- Made by `python -m benchmarks.exporter`. -->"
+def findings(results: Results) -> list[Finding]:
+    """Return the limits that are not kept, or that all are."""
+    return [Finding(line, reached=False) for line in missed(results)] or [
+        Finding("All limits are kept.", reached=True)
+    ]
+
+
+def _page(results: Results, _plot: str | None) -> Iterator[str]:
     yield "# What the exporter costs"
     yield ""
-    yield f"{results.when}; {', '.join(f'{name}: {value}' for name, value in results.machine.items())}."
-    yield "[benchmarks/exporter](../../benchmarks/exporter/README.md) says what is measured."
+    yield f"Made by `{results.command}` on {results.date}."
+    yield "[benchmarks/cost](../../benchmarks/cost/README.md) says what is measured."
+    yield ""
+    yield from (f"- {name}: {value}" for name, value in results.machine.items())
     yield ""
     yield from markdown(table(results))
     yield ""
-    yield from (f"- {line}" for line in missed(results))
-    if not list(missed(results)):
-        yield "All limits are kept."
+    yield from (f"- {finding}" for finding in findings(results))
+    yield ""
+
+
+REPORT = Report("exporter", Results, lambda results: [table(results)], findings, _page)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.instrumentation.interval import interval
+from benchmarks.cost.interval import interval
 
 
 def test_the_estimate_is_between_its_limits_and_of_equal_rounds_it_is_exact() -> None:

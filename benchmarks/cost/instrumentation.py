@@ -1,21 +1,16 @@
-"""`python -m benchmarks.instrumentation`: cost of the instrumentation on a real Kafka, against its limits."""
+"""The instrumentation on a real Kafka: its throughput, its scrapes and its memory."""
 
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from benchmarks.instrumentation import report
-from benchmarks.instrumentation.consumption import METHODS, Method, Rates, closing, compare, fill
-from benchmarks.instrumentation.results import Results, Scrape
-from benchmarks.layout import printed
-from benchmarks.machine import describe
+from benchmarks.cost.consumption import METHODS, Method, Rates, closing, compare, fill
+from benchmarks.cost.instrumentation_results import Results, Scrape
 from confluent_kafka import Consumer, TopicPartition
 from prometheus_client import CollectorRegistry, generate_latest
-from rich.console import Console
 
 from groupwright import consumer as groupwright
 from groupwright.instrumentation import create_instrumented
@@ -32,36 +27,28 @@ _CLIENTS: dict[str, type[Consumer]] = {"": Consumer, ", Groupwright's Consumer":
 """Classes of consumers, by what a method's name ends with."""
 
 
-def main(
-    *,
-    messages: Annotated[int, typer.Option(help="Messages a turn.")] = 250_000,
-    seconds: Annotated[float, typer.Option(help="The longest time for each method of consuming.")] = 150.0,
-    keep: Annotated[bool, typer.Option(help="Write docs/benchmarks/instrumentation.*.")] = False,
-) -> None:
-    """Measure consuming, scraping and memory at 1,000 partitions; exit with 1 if a limit is exceeded."""
-    when, machine = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), describe()
-    with LocalKafka(heap="1g") as kafka:
-        fill(kafka, _TOPIC, PARTITIONS, 2 * messages)  # so that no turn waits for the last ones
-        rates = _throughput(kafka, messages, seconds)
-        scrapes, text = zip(*(_scrape(kafka, by_partition=each) for each in (False, True)), strict=True)
-        memory = _memory(kafka)
-    results = Results(
-        when,
-        machine,
-        PARTITIONS,
-        messages,
-        rates,
-        list(scrapes),
-        _statistics(text[-1]),
-        len(text[-1]),
-        memory,
+def measure(kafka: LocalKafka, messages: int, seconds: float, origin: Mapping[str, Any]) -> Results:
+    """Measure consuming, scraping and memory at 1,000 partitions.
+
+    Args:
+        kafka: The broker.
+        messages: Messages of a turn.
+        seconds: The longest time for each method of consuming.
+        origin: Command, date and machine.
+    """
+    fill(kafka, _TOPIC, PARTITIONS, 2 * messages)  # so that no turn waits for the last ones
+    rates = _throughput(kafka, messages, seconds)
+    scrapes, text = zip(*(_scrape(kafka, by_partition=each) for each in (False, True)), strict=True)
+    return Results(
+        **origin,
+        partitions=PARTITIONS,
+        messages=messages,
+        rates=rates,
+        scrapes=list(scrapes),
+        statistics_ms=_statistics(text[-1]),
+        statistics_bytes=len(text[-1]),
+        memory=_memory(kafka),
     )
-    Console().print(printed(report.table(results)))
-    if keep:
-        report.keep(_ROOT / "docs" / "benchmarks", results)
-    checks = list(results.checks())
-    print(*(f"{'kept' if kept else 'EXCEEDED'}: {text}" for text, kept in checks), sep="\n")
-    raise typer.Exit(int(not all(kept for _, kept in checks)))
 
 
 def _throughput(kafka: LocalKafka, messages: int, seconds: float) -> dict[str, Rates]:
@@ -139,7 +126,7 @@ def _memory(kafka: LocalKafka) -> int:
     """Return the bytes that the instrumentation of a consumer takes."""
 
     def held(consumers: int, which: str) -> int:
-        command = [sys.executable, "-m", "benchmarks.instrumentation.memory", kafka.bootstrap_servers, _TOPIC]
+        command = [sys.executable, "-m", "benchmarks.cost.memory", kafka.bootstrap_servers, _TOPIC]
         arguments = [str(PARTITIONS), str(consumers), which]
         ran = subprocess.run(  # noqa: S603 - this project's own program
             [*command, *arguments], capture_output=True, text=True, check=True, timeout=180, cwd=_ROOT
@@ -148,7 +135,3 @@ def _memory(kafka: LocalKafka) -> int:
 
     grown = {which: held(_CONSUMERS, which) - held(1, which) for which in ("with", "without")}
     return round((grown["with"] - grown["without"]) / (_CONSUMERS - 1))
-
-
-if __name__ == "__main__":
-    typer.run(main)
