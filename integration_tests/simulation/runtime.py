@@ -4,22 +4,10 @@ Each thread of a simulated process is a greenlet. It runs until it waits; then t
 comes next in virtual time. So of all simulated processes one thread runs at a time, and a seed decides the
 order.
 
-`install` puts these in place of the real ones, before the consumer is imported:
-
-| real | simulated |
-|---|---|
-| `time.monotonic`, `time.time`, `time.sleep` | virtual time |
-| `Wakeup`, `threading` and `get_ident` in the consumer's modules | `Wakeup`, `Threading`, virtual threads |
-| `confluent_kafka.Consumer`: librdkafka's handle | `handle.Handle` |
-| `Network`: the network thread, kafka-python, sockets | `network.Network` |
-
-All other code of the consumer is the real code.
+`install.py` puts them in place of the real ones, before the consumer is imported.
 """
 
-import gc
-import importlib
 import math
-import pkgutil
 import random
 import sys
 import time
@@ -27,7 +15,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import confluent_kafka
 from greenlet import getcurrent, greenlet
 
 from groupwright.testing._simulation.scheduler import SECOND, Event, Process, Scheduler
@@ -439,7 +426,8 @@ def get_ident() -> int:
     return thread.ident if isinstance(thread, VirtualThread) else _HUB
 
 
-def _sleep(seconds: float) -> None:
+def virtual_sleep(seconds: float) -> None:
+    """Sleep in virtual time on a virtual thread, in real time elsewhere."""
     thread = getcurrent()
     if isinstance(thread, VirtualThread):
         thread.block(seconds)
@@ -450,54 +438,14 @@ def _sleep(seconds: float) -> None:
 real_monotonic, real_sleep, _real_time = time.monotonic, time.sleep, time.time
 
 
-def _monotonic() -> float:
+def virtual_monotonic() -> float:
+    """Return the clock of the simulation that runs, or the real one."""
     return real_monotonic() if world is None else world.monotonic()
 
 
-def _time() -> float:
+def virtual_time() -> float:
+    """Return the same for the wall clock."""
     return _real_time() if world is None else world.monotonic()
-
-
-def install() -> None:
-    """Put the simulated parts in place of the real ones; once in a process, before the consumer is imported.
-
-    Raises:
-        RuntimeError: The consumer was imported before.
-    """
-    if getattr(confluent_kafka, "simulated", False):
-        return
-    if any(name.startswith("groupwright.consumer.") for name in sys.modules):
-        raise RuntimeError("groupwright.consumer is imported already: simulate in a process of its own")
-    time.monotonic, time.time = _monotonic, _time
-    time.sleep = _sleep  # type: ignore[assignment] # without keywords
-    from simulation.handle import Handle  # noqa: PLC0415 - it may not be imported before `time` is replaced
-
-    confluent_kafka.Consumer = Handle  # type: ignore[assignment,misc] # simulated
-    confluent_kafka.simulated = True  # type: ignore[attr-defined] # for the next call
-    package = importlib.import_module("groupwright.consumer")
-    names = (found.name for found in pkgutil.walk_packages(package.__path__, "groupwright.consumer."))
-    unused = (".kerberos", ".aio", ".deserializing")
-    modules = [package, *(importlib.import_module(name) for name in names if not name.endswith(unused))]
-    from simulation.network import Network  # noqa: PLC0415 - as above
-
-    simulated = {"threading": Threading, "get_ident": get_ident, "Wakeup": Wakeup, "Network": Network}
-    access = importlib.import_module("groupwright.consumer._membership.access")
-    real_wake = access.AccessGuard.wake
-
-    def wake(guard: Any) -> None:
-        real_wake(guard)
-        thread = getcurrent()
-        if isinstance(thread, VirtualThread):
-            thread.process.on_wake()
-            thread.process.take_signal(thread)
-
-    access.AccessGuard.wake = wake
-    for module in modules:
-        for name, value in simulated.items():
-            if hasattr(module, name):
-                setattr(module, name, value)
-    gc.collect()
-    gc.freeze()  # collections between two simulations skip all that was imported
 
 
 def _nothing() -> None:
