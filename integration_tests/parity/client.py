@@ -5,15 +5,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from parity.trace import ranges
-
-if TYPE_CHECKING:
-    from parity.lab import Lab
+from parity.trace import Recorder, ranges
 
 _LOGICAL = {-1: "@end", -2: "@beginning", -1000: "@stored", -1001: ""}
 _CALLBACKS = ("on_assign", "on_revoke", "on_lost")
@@ -25,7 +22,7 @@ def record(*_: object) -> None:
     """Do nothing: only the call is recorded."""
 
 
-def show(lab: "Lab", value: object) -> str:  # noqa: PLR0911 - a case for each type
+def show(lab: Recorder, value: object) -> str:  # noqa: PLR0911 - a case for each type
     """Return a comparable form of a value: short topic names, sorted partitions, no ids."""
     match value:
         case TopicPartition():
@@ -62,17 +59,17 @@ def failure(error: BaseException) -> str:
     return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__.partition(".")[0] in own)
 
 
-def _short(lab: "Lab", topic: str | None) -> str:
+def _short(lab: Recorder, topic: str | None) -> str:
     return "" if topic is None else topic.replace(f"{lab.id}.", "").replace(f"{lab.id}[.]", "")
 
 
-def _partition(lab: "Lab", partition: TopicPartition) -> str:
+def _partition(lab: Recorder, partition: TopicPartition) -> str:
     offset = _LOGICAL.get(partition.offset, f"@{partition.offset}")
     error = "" if partition.error is None else f" {partition.error.name()}"
     return f"{_short(lab, partition.topic)}[{partition.partition}]{offset}{error}"
 
 
-def _owned(lab: "Lab", partitions: list[TopicPartition]) -> str:
+def _owned(lab: Recorder, partitions: list[TopicPartition]) -> str:
     topics: dict[str, list[int | str]] = {}
     for partition in sorted(partitions):
         topics.setdefault(_short(lab, partition.topic), []).append(partition.partition)
@@ -82,7 +79,7 @@ def _owned(lab: "Lab", partitions: list[TopicPartition]) -> str:
 class Client:
     """The consumer of a scenario. Methods not defined here are delegated, and recorded with their outcome."""
 
-    def __init__(self, lab: "Lab", raw: Any, name: str) -> None:
+    def __init__(self, lab: Recorder, raw: Any, name: str) -> None:
         """Wrap a consumer."""
         self.raw = raw
         self.name = name

@@ -8,7 +8,7 @@ in which partitions alternate is not defined.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 FAILED = "ended by "
 """The beginning of a line of the timeline ``scenario`` that says what exception ended it."""
@@ -92,6 +92,14 @@ class Trace:
     def from_json(cls, data: dict[str, list[list[Any]]]) -> "Trace":
         """Return the trace from the JSON of `to_json`."""
         return cls({name: [Line(text, seconds) for text, seconds in lines] for name, lines in data.items()})
+
+
+class Recorder(Protocol):
+    """The part of a scenario's lab that its consumers record to."""
+
+    id: str
+    """Prefix of the names of its groups and topics, which a trace leaves out."""
+    trace: Trace
 
 
 def ranges(values: Iterable[int | str]) -> str:
