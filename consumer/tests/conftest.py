@@ -248,9 +248,9 @@ class Player:
         """Answer Metadata: all topics that were asked for by name exist."""
         self.answer_look(dict.fromkeys(self.looks[0].topics or (), 1))
 
-    def answer_leave(self) -> None:
+    def answer_leave(self, error: int = 0) -> None:
         """Answer LeaveGroup."""
-        self.feed(self.take(act.SendLeaveGroup).answered, self.member, 0)
+        self.feed(self.take(act.SendLeaveGroup).answered, self.member, error)
 
     # --- The application
 

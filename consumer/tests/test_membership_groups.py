@@ -188,7 +188,7 @@ class World:
                 player.feed(member.heartbeat_answered, action.identity, coordinator.heartbeat(action))
             case act.SendLeaveGroup():
                 coordinator.leave(action.identity.member_id)
-                player.feed(member.left, action.attempt)
+                player.feed(action.answered, member, 0)
 
     def check(self) -> None:
         owners: dict[TopicPartitionKey, Player] = {}

@@ -264,13 +264,75 @@ def test_a_coordinator_is_looked_for_while_partitions_are_given_up(stable: "Play
     assert closed(stable)
 
 
-def test_leaving_is_tried_once(stable: "Player") -> None:
+def test_leaving_without_a_response_is_tried_once(stable: "Player") -> None:
     stable.feed(stable.member.close)
     stable.serve()
     stable.disconnect()
 
     assert closed(stable)
     assert not stable.asks(act.SendLeaveGroup)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+@pytest.mark.parametrize("closes", [True, False], ids=["close", "unsubscribe"])
+def test_one_whose_coordinator_has_moved_leaves_at_the_next_one(
+    stable: "Player", error: ErrorCode, *, closes: bool
+) -> None:
+    """Otherwise its partitions have no owner until its session expires."""
+    stable.feed(stable.member.close if closes else stable.member.unsubscribe)
+    stable.serve()
+    stable.answer_leave(error)
+    assert not closed(stable)
+    assert not stable.asks(act.SendLeaveGroup)
+
+    stable.find()
+    stable.wait(1)
+    assert leave(stable).identity.member_id == "m-1"
+    assert closed(stable) is closes
+
+
+def test_one_whose_coordinator_loads_the_group_leaves_after_a_pause(stable: "Player") -> None:
+    stable.feed(stable.member.close)
+    stable.serve()
+    stable.answer_leave(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert not stable.asks(act.SendLeaveGroup)
+    assert not stable.asks(act.FindCoordinator)
+
+    stable.wait(1)
+    leave(stable)
+    assert closed(stable)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_AUTHORIZATION_FAILED])
+def test_another_answer_ends_the_leaving(stable: "Player", error: ErrorCode) -> None:
+    stable.feed(stable.member.close)
+    stable.serve()
+    stable.answer_leave(error)
+
+    assert closed(stable)
+
+
+def test_one_whose_coordinator_has_moved_stays_if_no_broker_knows_the_next_one(stable: "Player") -> None:
+    stable.feed(stable.member.close)
+    stable.serve()
+    stable.answer_leave(ErrorCode.NOT_COORDINATOR)
+    stable.feed(stable.member.coordinator_missing, None, "")
+
+    assert stable.take(act.StayInGroup) == act.StayInGroup(by_design=False)
+    assert closed(stable)
+
+
+def test_one_that_subscribes_while_its_coordinator_is_looked_up_leaves_first(stable: "Player") -> None:
+    stable.feed(stable.member.unsubscribe)
+    stable.serve()
+    stable.answer_leave(ErrorCode.NOT_COORDINATOR)
+    stable.subscribe("t")
+    stable.find()
+    stable.wait(1)
+    assert not stable.asks(act.SendJoinGroup)
+
+    leave(stable)
+    stable.settle({"t": (0,)})
 
 
 def test_closing_while_it_unsubscribes_leaves_once(stable: "Player") -> None:

@@ -148,7 +148,7 @@ class World(RuleBasedStateMachine):
                 self.player.answer_heartbeat(data.draw(CODES))
             case act.SendLeaveGroup():
                 self.player.asked.remove(action)
-                self.feed(action.answered, self.member, 0)
+                self.feed(action.answered, self.member, data.draw(CODES))
         self.check()
 
     @precondition(lambda self: self.player.looks)
@@ -211,7 +211,8 @@ class World(RuleBasedStateMachine):
         old = data.draw(st.integers(0, max(0, self.member.facts.attempt - 1)))
         before = (self.member.identity, self.member.state, self.member.owned)
         self.feed(self.member.disconnected, old)
-        self.feed(self.member.left, old)
+        self.feed(self.member.leave_answered, old, 0)
+        self.feed(self.member.leave_ended, old)
         self.feed(self.member.taken, old)
         self.feed(self.member.applied, old)
         self.feed(self.member.assignment_failed, old, 0, "late")
@@ -357,7 +358,7 @@ class World(RuleBasedStateMachine):
                 self.player.answer_heartbeat()
             case act.SendLeaveGroup():
                 self.player.asked.remove(action)
-                self.feed(self.member.left, action.attempt)
+                self.feed(action.answered, self.member, 0)
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])

@@ -211,6 +211,9 @@ def closing_at_once(player: "Player") -> None:
     player.join({})
     unsubscribe(player)
     close(player)
+    player.answer_leave(16)
+    player.find()
+    player.wait(1)
     player.answer_leave()
     assert player.member.closed
 

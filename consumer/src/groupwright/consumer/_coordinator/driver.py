@@ -483,6 +483,8 @@ class Driver:
             return _NO_RESPONSE
         if error in {ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID}:
             self._log.info("left the group: %s", action.reason)
+        elif action.attempt and classify(Api.LEAVE_GROUP, error) is not ErrorAction.NONE:
+            self._log.info("LeaveGroup was answered with %s, and is sent again", error_name(error))
         else:
             self._warn_of_stay(f"LeaveGroup was answered with {error_name(error)}")
         return error

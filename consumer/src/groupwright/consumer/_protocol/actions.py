@@ -232,9 +232,9 @@ class SendHeartbeat(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class SendLeaveGroup(StepRequest[int]):
-    """Send LeaveGroup once; its response, an error code, changes nothing.
+    """Send LeaveGroup; its response is an error code.
 
-    The attempt is 0 where nothing waits for the end of the request.
+    The attempt is 0 where nothing waits for the end of the request, and it is then sent once.
     """
 
     identity: MemberIdentity
@@ -242,17 +242,17 @@ class SendLeaveGroup(StepRequest[int]):
 
     to_coordinator = True
 
-    def answered(self, member: "Membership", _response: int, now: float) -> "list[Action]":
+    def answered(self, member: "Membership", response: int, now: float) -> "list[Action]":
         """See `Request`."""
-        return member.left(self.attempt, now)
+        return member.leave_answered(self.attempt, response, now)
 
     def disconnected(self, member: "Membership", now: float) -> "list[Action]":
         """See `Request`."""
-        return member.left(self.attempt, now)
+        return member.leave_ended(self.attempt, now)
 
     def refused(self, member: "Membership", _error: int, _detail: str, now: float) -> "list[Action]":
         """See `Request`."""
-        return member.left(self.attempt, now)
+        return member.leave_ended(self.attempt, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ class Api(Enum):
     HEARTBEAT = "Heartbeat"
     OFFSET_FETCH = "OffsetFetch"
     OFFSET_COMMIT = "OffsetCommit"
+    LEAVE_GROUP = "LeaveGroup"
 
 
 class ErrorAction(Enum):
@@ -98,6 +99,13 @@ _TABLE: dict[Api, tuple[dict[ErrorCode, ErrorAction], ErrorAction]] = {
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.NONE,
             ErrorCode.REQUEST_TIMED_OUT: ErrorAction.REDISCOVER,
         },
+        ErrorAction.NONE,
+    ),
+    # The Java client and librdkafka send LeaveGroup once: after a coordinator that has just moved, their
+    # partitions have no owner until the session expires. Any other error means that the member has left, or
+    # that it cannot.
+    Api.LEAVE_GROUP: (
+        {**_COORDINATOR_ERRORS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY},
         ErrorAction.NONE,
     ),
 }

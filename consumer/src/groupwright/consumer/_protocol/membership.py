@@ -328,7 +328,7 @@ class Membership:
             scheduled.append(self._topic_monitor.next_at)
         if facts.rejoin_reason is not None and facts.needs_metadata:
             scheduled.append(self._topic_monitor.retry_at)
-        if facts.rejoin_reason is not None or facts.step is Step.OFFSETS:
+        if facts.rejoin_reason is not None or facts.step in {Step.OFFSETS, Step.LEAVE}:
             scheduled.append(facts.retry_at)
         if facts.leaving and facts.step in ROUND:
             scheduled.append(facts.leave_at)
@@ -572,8 +572,20 @@ class Membership:
             self._end_step()
         return self._advance(now)
 
-    def left(self, attempt: int, now: float) -> list[act.Action]:
-        """Reply that LeaveGroup has ended, with a response or without."""
+    def leave_answered(self, attempt: int, error: int, now: float) -> list[act.Action]:
+        """Reply with LeaveGroup's response."""
+        if self._is_waiting_for(Step.LEAVE, attempt):
+            match classify(Api.LEAVE_GROUP, error):
+                case ErrorAction.REDISCOVER:
+                    self._lose_coordinator(now)
+                case ErrorAction.RETRY:
+                    self._back_off(now)
+                case _:
+                    self._end_step()
+        return self._advance(now)
+
+    def leave_ended(self, attempt: int, now: float) -> list[act.Action]:
+        """Reply that LeaveGroup has no response."""
         if self._is_waiting_for(Step.LEAVE, attempt):
             self._end_step()
         return self._advance(now)
@@ -628,6 +640,8 @@ class Membership:
                 self._out.append(act.SendHeartbeat(facts.identity))
             if facts.monitors_topics and self.coordinator.known and now >= self._topic_monitor.next_at:
                 self._fetch_metadata(now)
+            if facts.leaves_again:
+                self._leave_again(now)
             self._start_next_step(now)
         self.coordinator.count(now, needed=facts.needs_coordinator and not facts.closed)
         out, self._out = self._out, []
@@ -939,20 +953,37 @@ class Membership:
             self._start_step(Cause.SEND_OFFSET_COMMITS)
             self._out.append(act.SendOffsetCommits(facts.attempt))
         elif facts.identity.member_id and facts.sends_leave and self.coordinator.known:
-            self._start_step(Cause.SEND_LEAVE_GROUP)
-            reason = "the consumer was closed" if facts.closing else "the consumer unsubscribed"
-            self._out.append(act.SendLeaveGroup(facts.attempt, facts.identity, reason))
-            self._reset(MemberIdentity())
+            facts.leaving_as = facts.identity
+            self._send_leave()
         elif not self._waits_for_coordinator:
             if facts.identity.valid:
                 self._out.append(act.StayInGroup(by_design=not facts.sends_leave))
             self._finish_leaving(now)
 
+    def _send_leave(self) -> None:
+        facts = self.facts
+        facts.retry_at = 0.0
+        self._start_step(Cause.SEND_LEAVE_GROUP)
+        reason = "the consumer was closed" if facts.closing else "the consumer unsubscribed"
+        self._out.append(act.SendLeaveGroup(facts.attempt, facts.leaving_as, reason))
+        self._reset(MemberIdentity())
+
+    def _leave_again(self, now: float) -> None:
+        """Send LeaveGroup again if it is time, or give up if no broker answers the look-up."""
+        if self.coordinator.known:
+            if now >= self.facts.retry_at:
+                self._send_leave()
+        elif not self._waits_for_coordinator:
+            self._out.append(act.StayInGroup(by_design=False))
+            self._end_step()
+
     @property
     def _waits_for_coordinator(self) -> bool:
         """True if LeaveGroup waits for the look-up of the coordinator, which brokers answer."""
         facts = self.facts
-        leaves = facts.identity.valid and facts.sends_leave and facts.needs_coordinator
+        leaves = facts.leaves_again or (
+            facts.identity.valid and facts.sends_leave and facts.needs_coordinator
+        )
         return leaves and self.coordinator.answered and facts.refused_lookup is None
 
     def _finish_leaving(self, now: float) -> None:

@@ -159,6 +159,7 @@ class MembershipState:
             none, or the application has called `assign` since the member left. The member then commits
             without a generation.
         operation: Whether `close` leaves the group (KIP-1092).
+        leaving_as: The identity of the last LeaveGroup.
         leave_at: When a member that leaves abandons the round under way.
         fenced: Number of times that another member took this member's ``group.instance.id``. A fenced member
             never joins again.
@@ -200,6 +201,7 @@ class MembershipState:
     awaits_poll: bool = False
     last_generation: int = -1
     operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT
+    leaving_as: MemberIdentity = field(default_factory=MemberIdentity)
     leave_at: float = 0.0
     fenced: int = 0
     max_poll_exceeded: int = 0
@@ -282,7 +284,12 @@ class MembershipState:
     def needs_coordinator(self) -> bool:
         """True if FindCoordinator is sent while the coordinator is unknown."""
         joins = self.subscription is not None or self.in_generation
-        return self.wants_coordinator or (joins and not self.awaits_poll)
+        return self.wants_coordinator or (joins and not self.awaits_poll) or self.leaves_again
+
+    @property
+    def leaves_again(self) -> bool:
+        """True if LeaveGroup is sent again after a pause, or once the coordinator is found."""
+        return self.step is Step.LEAVE and self.retry_at > 0
 
     @property
     def sends_leave(self) -> bool:

@@ -62,7 +62,7 @@ class Step(Enum):
     COMMITS = "commits"
     """The last commits of a consumer that closes, before LeaveGroup."""
     LEAVE = "leave"
-    """LeaveGroup."""
+    """LeaveGroup; also the pause before it is retried."""
 
 
 class Lifecycle(Enum):
@@ -170,6 +170,7 @@ TRANSITIONS: Mapping[Node, Mapping[Cause, Node]] = {
     },
     # Never abandoned: the member has no identity any more that it could lose.
     Step.LEAVE: {
+        Cause.SEND_LEAVE_GROUP: Step.LEAVE,
         Cause.STEP_ENDED: Step.IDLE,
     },
     Lifecycle.ACTIVE: {
