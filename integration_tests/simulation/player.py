@@ -323,7 +323,9 @@ class _Player:
                 number = fault.detail % len(cluster.brokers)
                 self._cluster_fault(f"broker {number} {'shuts down' if clean else 'crashes'}")
                 cluster.stop_broker(number, clean=clean)
-                self._scheduler.call_in(fault.duration, lambda: cluster.start_broker(number, moves=moves))
+                self._scheduler.call_in(
+                    fault.duration, functools.partial(self._start_broker, number, moves=moves)
+                )
             case Kind.GROW:
                 name = sorted(cluster.topics)[fault.detail % len(cluster.topics)]
                 size = min(_MOST_PARTITIONS, len(cluster.topics[name].ends) + 1)
@@ -340,6 +342,11 @@ class _Player:
                     cluster.delete_topic("returns")
             case _ if member is not None:
                 self._make_of(member, fault)
+
+    def _start_broker(self, number: int, *, moves: bool) -> None:
+        # Until now, a member that knows this broker alone could ask none.
+        self._cluster_fault(f"broker {number} starts{' at another address' if moves else ''}")
+        self._cluster.start_broker(number, moves=moves)
 
     def _cluster_fault(self, words: str) -> None:
         self._story.record("cluster", words)

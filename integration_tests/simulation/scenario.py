@@ -118,11 +118,23 @@ _OTHERS: dict[Kind, float] = {
     Kind.CREATE: 1,
     Kind.DELETE: 1,
 }
+_WANDERING: dict[Kind, float] = {
+    Kind.READDRESS_BROKER: 10,
+    Kind.STOP_BROKER: 3,
+    Kind.CRASH_BROKER: 3,
+    Kind.MOVE: 1,
+    Kind.JOIN: 4,
+    Kind.CLOSE: 2,
+    Kind.RESTART: 2,
+    Kind.ENFORCE: 2,
+}
+"""Kinds after which what a member has learned of the brokers is out of date: they move, or die for good."""
 _LARGEST_GROUP = 8
 LONGEST_CALLBACK = 4 * SECOND
 _LONG_WORK = 12 * SECOND
 _LONG_OUTAGE = 8 * SECOND
 """Time in which the others elect a coordinator, and members that look for it in vain are noticed."""
+_FOR_GOOD = 90 * SECOND
 _LONG_CLOSE = 15 * SECOND
 """Time after which a close has ended, also if the coordinator does not answer."""
 
@@ -268,7 +280,8 @@ def generate(seed: int, *, faults: int = 200, others: bool = True) -> Scenario:
         topics.append(("payments", chance.randint(1, 3)))
     gentle = chance.random() < 0.6
     slow = not gentle and chance.random() < 0.4
-    session = chance.choice((2, 3, 6) if slow else (2, 3, 6, 6, 10, 45)) * SECOND
+    wandering = not (gentle or slow) and chance.random() < 0.4
+    session = chance.choice((2, 3, 6) if slow or wandering else (2, 3, 6, 6, 10, 45)) * SECOND
     poll_interval = max(session, chance.choice((3, 3, 6, 12) if slow else (3, 6, 12, 60)) * SECOND)
     names = tuple(name for name, _ in topics)
     has_stores = not mixed and chance.random() < 0.1
@@ -283,14 +296,17 @@ def generate(seed: int, *, faults: int = 200, others: bool = True) -> Scenario:
     members = tuple(member() for _ in range(chance.randint(1, 4)))
     made, at = [], 0
     gaps = (100 * MS, 200 * MS, 400 * MS) if gentle else (100 * MS, 300 * MS, SECOND, 2 * SECOND)
-    gap = 2 * session if slow else chance.choice(gaps)
-    weighted = _SLOW if slow else _GENTLE if gentle else _OF_MEMBERS | _OTHERS
+    gap = 2 * session if slow else session if wandering else chance.choice(gaps)
+    weighted = _SLOW if slow else _GENTLE if gentle else _WANDERING if wandering else _OF_MEMBERS | _OTHERS
     kinds, weights = list(weighted), list(weighted.values())
-    for _ in range(faults // 5 if slow else 3 * faults if gentle else faults):
+    for _ in range(faults // 5 if slow or wandering else 3 * faults if gentle else faults):
         at += int(chance.expovariate(1) * gap)
         kind = chance.choices(kinds, weights)[0]
         plan = member() if kind is Kind.JOIN else None
-        made.append(_fault(chance, kind, at, session, poll_interval, plan))
+        fault = _fault(chance, kind, at, session, poll_interval, plan)
+        if wandering and kind in {Kind.STOP_BROKER, Kind.CRASH_BROKER} and chance.random() < 0.5:
+            fault = replace(fault, duration=_FOR_GOOD)
+        made.append(fault)
     by_hand = _by_hand(chance, names) if chance.random() < 0.5 else ()
     return Scenario(
         seed,
@@ -299,8 +315,8 @@ def generate(seed: int, *, faults: int = 200, others: bool = True) -> Scenario:
         max_poll_interval=poll_interval,
         auto_commit_interval=chance.choice((200 * MS, SECOND, 5 * SECOND)),
         initial_delay=0 if gentle else chance.choice((0, 0, 500 * MS, 3 * SECOND)),
-        brokers=chance.choice((1, 3, 3)),
-        bootstrap=chance.choice((1, 1, 3)),
+        brokers=3 if wandering else chance.choice((1, 3, 3)),
+        bootstrap=1 if wandering else chance.choice((1, 1, 3)),
         topics=tuple(topics),
         produce_interval=chance.choice((200 * MS, SECOND, 5 * SECOND)),
         largest_group=chance.choice((3, 5, 6, 7, _LARGEST_GROUP) if gentle else (2, 3, 3, 4, 6)),

@@ -213,6 +213,17 @@ def _busy_beyond_the_poll_interval() -> list[Scenario]:
     ]
 
 
+def _busy_for_several_automatic_commits() -> list[Scenario]:
+    """An application that commits automatically processes for long, in its third generation."""
+    plans = tuple(MemberPlan(f"m{number}", processing=0) for number in range(1, 4))
+    joins = tuple(Fault(part * 4 * SECOND, Kind.JOIN, plan=plan) for part, plan in enumerate(plans[1:], 1))
+    work = tuple(Fault(at * SECOND, Kind.BUSY, duration=6 * SECOND) for at in (30, 50))
+    return [
+        Scenario(seed, members=plans[:1], produce_interval=20 * MS, faults=(*joins, *work))
+        for seed in range(2)
+    ]
+
+
 def _callbacks_beyond_the_poll_interval() -> list[Scenario]:
     """Rebalance callbacks take longer than `max.poll.interval.ms`, which counts as polling."""
     rejoins = tuple(Fault(second * SECOND, Kind.ENFORCE) for second in range(5, 45, 7))
@@ -399,6 +410,7 @@ STORIES: dict[str, Callable[[], list[Scenario]]] = {
     "read-by-hand-before-an-interrupted-assignment": _read_by_hand_before_an_interrupted_assignment,
     "sought-by-hand-before-an-interrupted-assignment": _sought_by_hand_before_an_interrupted_assignment,
     "busy-beyond-the-poll-interval": _busy_beyond_the_poll_interval,
+    "busy-for-several-automatic-commits": _busy_for_several_automatic_commits,
     "callbacks-beyond-the-poll-interval": _callbacks_beyond_the_poll_interval,
     "closed-while-an-assignment-waits": _closed_while_an_assignment_waits,
     "revoked-after-a-failed-sync": _revoked_after_a_failed_sync,
