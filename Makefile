@@ -116,6 +116,7 @@ endure: $(VENV)/.dev ## Run the long checks one by one, an hour: parity, random 
 	PYTHONPATH=integration_tests $(BIN)/python -m coordinator_model --sequences 500
 	PYTHONPATH=integration_tests $(BIN)/python -m simulation --minutes 10
 	PYTHONPATH=integration_tests $(BIN)/python -m soak --minutes 10
+	PYTHONPATH=integration_tests $(BIN)/python -m soak.cluster --minutes 10
 
 # Not listed: what CI and releases run (docs/releasing.md), and pictures.
 

@@ -1,5 +1,6 @@
 """Three brokers as processes on loopback, without containers: each can be killed, and move to other ports."""
 
+import dataclasses
 import os
 import tempfile
 import time
@@ -14,6 +15,7 @@ from groupwright.testing._kafka import broker_log, ports, settings
 from groupwright.testing._kafka.kafka import Kafka
 from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION, VERSION_VARIABLE
 from groupwright.testing._kafka.process import GuardedProcess
+from groupwright.testing._kafka.proxy import Link
 from groupwright.testing._kafka.storage import new_id
 
 _STARTUP_SECONDS = 180.0
@@ -30,7 +32,7 @@ class LocalCluster(Kafka):
         """Describe the cluster.
 
         Args:
-            security: Opens listeners with TLS and SASL beside the plain one.
+            security: Opens listeners with TLS and SASL beside the plain one; that with both has links too.
             config: Settings of all brokers, which override the defaults.
         """
         super().__init__((1, 2, 3), security=security, proxied=True)
@@ -39,6 +41,8 @@ class LocalCluster(Kafka):
         self._client_ports: dict[int, int] = {}
         self._controllers: dict[int, int] = {}
         self._broker_ports: dict[int, int] = {}
+        self._secure_links: dict[int, Link] = {}
+        """Links to the listeners with TLS and SASL."""
         self._processes: dict[int, GuardedProcess] = {}
         self._directory = Path()
 
@@ -78,7 +82,13 @@ class LocalCluster(Kafka):
         """Return the address of a node's listener, by default of the plain one."""
         if listener is None:
             return f"{ports.HOST}:{self._client_ports[node]}"
+        if listener is Listener.SASL_SSL:
+            return self._secure_links[node].address
         return f"{ports.HOST}:{self._require_secured()._ports[node][listener]}"
+
+    def links(self, node: int) -> list[Link]:
+        """Return the links to a node: of the proxied listener, and of that with TLS and SASL."""
+        return [links[node] for links in (self._links, self._secure_links) if node in links]
 
     def running(self, node: int) -> bool:
         """Return whether a node's process is alive."""
@@ -102,11 +112,17 @@ class LocalCluster(Kafka):
         """Start a node that has ended; it has its data and its ports."""
         self._processes[node].start()
 
+    def stop(self, node: int) -> None:
+        """Shut a node down."""
+        self._processes[node].stop(_STOP_SECONDS)
+
     def move(self, node: int) -> None:
         """Shut a node down, and start it at other ports for clients."""
-        self._processes[node].stop(_STOP_SECONDS)
+        self.stop(node)
         self._client_ports[node] = self._ports.choose()
-        self._links.pop(node)
+        for links in (self._links, self._secure_links):
+            if (link := links.pop(node, None)) is not None:
+                link.close()
         if self._secured is not None:
             self._secured._ports.pop(node)
         self._write(node)
@@ -114,9 +130,9 @@ class LocalCluster(Kafka):
 
     def heal(self) -> None:
         """Start the nodes that have ended, and wait until the cluster is whole."""
-        for link in self._links.values():
-            link.restore()
         for node in self.nodes:
+            for link in self.links(node):
+                link.restore()
             if not self.running(node):
                 self.start(node)
         self._admin = None
@@ -192,10 +208,22 @@ class LocalCluster(Kafka):
             **self._config,
         }
         found = settings.cluster_node(node, hosts=hosts, port=client, overrides=overrides)
-        listeners = self._prepare_listeners(node, self._directory / "certificates")
+        listeners = [
+            self._linked(node, each)
+            for each in self._prepare_listeners(node, self._directory / "certificates")
+        ]
         found = settings.with_listeners(found, listeners, bound_to=ports.HOST)
         if self._secured is not None:
             found |= self._secured.settings()
         path = self._directory / f"{node}.properties"
         path.write_text(settings.properties(found), encoding="utf-8")
         return path
+
+    def _linked(self, node: int, listener: settings.AdditionalListener) -> settings.AdditionalListener:
+        """Return the listener, that with TLS and SASL at the address of a link."""
+        if listener.name != Listener.SASL_SSL.value:
+            return listener
+        assert self._proxy is not None
+        if node not in self._secure_links:
+            self._secure_links[node] = self._proxy.open(listener.port)
+        return dataclasses.replace(listener, advertised_port=self._secure_links[node].port)

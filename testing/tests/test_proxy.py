@@ -148,6 +148,34 @@ def test_a_silent_link_holds_everything_back_and_loses_nothing(
     assert received(before, 4) == received(during, 4) == b"kept"
 
 
+def test_responses_are_held_back_while_requests_arrive() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, Proxy() as proxy:
+        link = proxy.open(server.getsockname()[1])
+        link.silence_responses()
+        with socket.create_connection(("127.0.0.1", link.port), PATIENCE) as client:
+            served, _ = server.accept()
+            with served:
+                client.sendall(b"asked")
+                assert received(served, 5) == b"asked"
+                served.sendall(b"answered")
+                assert hears_nothing(client)
+
+                link.restore()
+
+                assert received(client, 8) == b"answered"
+
+
+def test_a_closed_link_refuses(link: Link, connect: Callable[[], socket.socket]) -> None:
+    before = connect()
+    assert echoed(before, b"heard") == b"heard"
+
+    link.close()
+
+    assert is_reset(before)
+    with pytest.raises(ConnectionRefusedError):
+        connect()
+
+
 def test_what_is_dropped_is_lost_and_only_a_connection_that_lost_something_is_reset(
     link: Link, connect: Callable[[], socket.socket], eventually: Eventually
 ) -> None:

@@ -32,6 +32,8 @@ class LinkFaults:
     """Connections are reset, new ones at once."""
     silent: bool = False
     """Bytes are held back, and none is lost; connections stay open, as while a link is down."""
+    responses_silent: bool = False
+    """The server's bytes are held back, and the clients' bytes pass: a partition in one direction."""
     dropping: bool = False
     """Bytes are lost. A connection that has lost some is reset at the end, because its stream has a gap."""
     delay: float = 0.0
@@ -147,6 +149,10 @@ class Link:
         """Hold all bytes back; connections stay open."""
         self.set_faults(replace(self.faults, silent=True))
 
+    def silence_responses(self) -> None:
+        """Hold the server's bytes back; those of clients arrive, and connections stay open."""
+        self.set_faults(replace(self.faults, responses_silent=True))
+
     def drop(self) -> None:
         """Drop all bytes. Connections stay open until `restore`, which resets those that have lost bytes."""
         self.set_faults(replace(self.faults, dropping=True))
@@ -181,6 +187,10 @@ class Link:
     def restore(self) -> None:
         """End all faults, also for bytes that are held back or delayed."""
         self.set_faults(_NO_FAULTS)
+
+    def close(self) -> None:
+        """Stop listening and reset all connections: a new one is refused."""
+        self._proxy.call(self.end)
 
     def set_faults(self, faults: LinkFaults) -> None:
         """Replace the faults. The new ones are in effect when this returns."""
@@ -306,7 +316,7 @@ class _Connection:
             due, data = await queue.get()
             while self._link.faults.delays and (early := due - loop.time()) > 0:
                 await self._link.changed(early)
-            while self._link.faults.silent:
+            while self._link.faults.silent or (self._link.faults.responses_silent and sink is self._client):
                 await self._link.changed(_CALL_SECONDS)
             if not data:
                 return
