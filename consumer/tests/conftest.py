@@ -520,8 +520,9 @@ def no_thread_stays() -> Iterator[None]:
 
 # --- Signal handlers ------------------------------------------------------------------------------------
 
-_CHECKED_AFTER = frozenset({"RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD"})
+_CHECKED_AFTER = frozenset({"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "JUMP_BACKWARD"})
 """CPython runs signal handlers after these bytecodes only."""
+_RETURNS = frozenset({"RETURN_VALUE", "RETURN_CONST"})
 
 _CONSUMER = f"{Path(groupwright.consumer.__file__).parent}{os.sep}"
 """Handlers raise in these files, and in none of the tests, whatever the checkout's folder is named."""
@@ -547,9 +548,9 @@ def _handler_of(code: CodeType, offset: int) -> int | None:
 
 
 class _Handler:
-    """A trace function that raises at the `place`-th bytecode at which a signal handler may run.
+    """Raises at the `place`-th bytecode at which a signal handler may run.
 
-    It traces the consumer's code and `threading`, whose conditions and events could be left locked.
+    It looks at the consumer's code and `threading`, whose conditions and events could be left locked.
     """
 
     def __init__(self, place: int) -> None:
@@ -557,37 +558,66 @@ class _Handler:
         self._left = place
         self._last: dict[FrameType, int] = {}
 
-    def __call__(self, frame: FrameType, event: str, _argument: object) -> Any:
-        file = frame.f_code.co_filename
-        if not file.startswith(_CONSUMER) and file != threading.__file__:
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Have the interpreter call this at each bytecode of this thread."""
+        if sys.version_info < (3, 12):
+            sys.settrace(self._trace)
+            try:
+                yield
+            finally:
+                sys.settrace(None)
+            return
+        # A trace function is not told of the bytecodes of a function that runs for the first time.
+        monitoring, tool, thread = sys.monitoring, sys.monitoring.DEBUGGER_ID, threading.get_ident()
+
+        def instruction(code: CodeType, offset: int) -> object:
+            if not _is_watched(code):
+                return monitoring.DISABLE
+            if threading.get_ident() == thread:
+                self._visit(sys._getframe(1), offset)
+            return None
+
+        monitoring.use_tool_id(tool, "groupwright's tests")
+        monitoring.register_callback(tool, monitoring.events.INSTRUCTION, instruction)
+        monitoring.set_events(tool, monitoring.events.INSTRUCTION)
+        try:
+            yield
+        finally:
+            monitoring.set_events(tool, 0)
+            monitoring.free_tool_id(tool)
+
+    def _trace(self, frame: FrameType, event: str, _argument: object) -> Any:
+        if not _is_watched(frame.f_code):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
-            operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            before, self._last[frame] = self._last.get(frame), frame.f_lasti
-            last = None if before is None else dis.opname[frame.f_code.co_code[before]]
-            # CPython raises the exception of a function's last call inside the caller's `try`; raised here it
-            # would be outside. Calls on `threading`'s locks have no `try`.
-            ends = (operation == "RETURN_VALUE" and frame.f_code.co_name != "__enter__") or (
-                last == "CALL_FUNCTION_EX" and frame.f_code.co_name == "call"
-            )
-            if (
-                last in _CHECKED_AFTER
-                and not ends
-                and _same_handler(frame.f_code, before or 0, frame.f_lasti)
-            ):
-                self._left -= 1
-                if self._left == 0:
-                    self.raised = True
-                    raise HandlerError
-        return self
+            self._visit(frame, frame.f_lasti)
+        return self._trace
+
+    def _visit(self, frame: FrameType, offset: int) -> None:
+        code = frame.f_code
+        operation = dis.opname[code.co_code[offset]]
+        before, self._last[frame] = self._last.get(frame), offset
+        last = None if before is None else dis.opname[code.co_code[before]]
+        # CPython raises the exception of a function's last call inside the caller's `try`; raised here it
+        # would be outside. Calls on `threading`'s locks have no `try`.
+        ends = (operation in _RETURNS and code.co_name != "__enter__") or (
+            last == "CALL_FUNCTION_EX" and code.co_name == "call"
+        )
+        if last in _CHECKED_AFTER and not ends and _same_handler(code, before or 0, offset):
+            self._left -= 1
+            if self._left == 0:
+                self.raised = True
+                raise HandlerError
+
+
+def _is_watched(code: CodeType) -> bool:
+    return code.co_filename.startswith(_CONSUMER) or code.co_filename == threading.__file__
 
 
 class _SecondHandler:
-    """A profile function that raises once more, at the `place`-th call or return after a `_Handler` has.
-
-    A trace function that raises is removed, so the second exception cannot be its own.
-    """
+    """A profile function that raises once more, at the `place`-th call or return after a `_Handler` has."""
 
     def __init__(self, first: _Handler, place: int) -> None:
         self.raised = False
@@ -615,14 +645,12 @@ def interrupted() -> Callable[..., tuple[int, Any]]:
         second = _SecondHandler(handler, again)
         if again:
             sys.setprofile(second)
-        sys._getframe().f_trace_opcodes = True  # CPython 3.12 looks for it in settrace alone
-        sys.settrace(handler)
         try:
-            result = function()
+            with handler.watching():
+                result = function()
         except HandlerError:
             pass
         finally:
-            sys.settrace(None)
             sys.setprofile(None)
         return handler.raised + second.raised, result
 
