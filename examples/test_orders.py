@@ -10,9 +10,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 
 from groupwright.consumer import Consumer
@@ -51,6 +52,10 @@ class Totals:
         query = "SELECT coalesce(sum(amount), 0) FROM orders WHERE customer = ?"
         return int(self._database.execute(query, (customer,)).fetchone()[0])
 
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
 
 def serve(config: dict[str, object], topic: str, totals: Totals, stopping: threading.Event) -> None:
     """Add up orders until `stopping` is set."""
@@ -64,6 +69,13 @@ def serve(config: dict[str, object], topic: str, totals: Totals, stopping: threa
 
 
 # --- Its tests ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def totals(tmp_path: Path) -> Iterator[Totals]:
+    """Empty totals."""
+    with closing(Totals(tmp_path / "orders.db")) as totals:
+        yield totals
 
 
 @contextmanager
@@ -98,9 +110,9 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def test_each_order_counts_once_although_the_broker_is_killed(
-    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, tmp_path: Path
+    local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, totals: Totals
 ) -> None:
-    topic, totals = new_kafka_topic(partitions=3), Totals(tmp_path / "orders.db")
+    topic = new_kafka_topic(partitions=3)
     order(local_kafka, topic, 100)
 
     with running(local_kafka, topic, totals):

@@ -326,7 +326,9 @@ class Scene:
 
     def produce(self, topic: str, messages: int, partitions: int = 1, first: int = 0) -> None:
         """Write so many messages to each partition: their numbers, from `first` on."""
-        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
+        servers = self.kafka.bootstrap_servers
+        # Idempotent, since a broker that is slow to answer would have messages written twice.
+        producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
         for number in range(first, first + messages):
             for partition in range(partitions):
                 producer.produce(topic, str(number), partition=partition)

@@ -27,7 +27,7 @@ pytestmark = [
 def program(scene: "Scene", topic: str, then: str, before: str = "") -> Iterator[subprocess.Popen[str]]:
     """Run a program whose `consumer` has gained the topic; it says so, and does `then`."""
     begin = f"""
-        import os, signal, sys, threading, time
+        import os, signal, sys, threading, time, warnings
         from groupwright.consumer import Consumer
         from groupwright.consumer._membership import classic_membership
         classic_membership._STOP_TIMEOUT = {PATIENCE}  # a busy machine may take long to let it leave
@@ -174,6 +174,7 @@ def test_a_fork_is_told_and_its_parent_goes_on(scene: "Scene") -> None:
     then = """
         sys.stdin.readline()
         first = consumer.poll()
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded")  # Python 3.12 and later
         pid = os.fork()
         if pid == 0:
             try:
