@@ -53,6 +53,9 @@ class Member(Protocol):
     @property
     def process(self) -> Process: ...
 
+    @property
+    def session_until(self) -> int | None: ...
+
 
 @dataclass(slots=True)
 class Partition:

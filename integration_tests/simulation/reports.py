@@ -8,18 +8,15 @@ from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
-from simulation.application import Application
 from simulation.by_hand import HandMember
 from simulation.foreign import ForeignMember, commits_of
 from simulation.guarantees import Guarantees
-from simulation.records import BrokenGuaranteeError
+from simulation.records import BrokenGuaranteeError, Member
 from simulation.scenario import GROUP
 from simulation.story import Story
 
 if TYPE_CHECKING:
     from simulation.guarantees_by_hand import HandGuarantees
-
-Observed = Application | ForeignMember
 
 
 class Reports:
@@ -50,7 +47,7 @@ class Reports:
         self._story = story
         self._on_closed = on_closed
 
-    def of(self, member: Observed) -> Guarantees:
+    def of(self, member: Member) -> Guarantees:
         """Return the guarantees that are made to a member."""
         return self.by_hand.get(member.name, self.group)
 
@@ -78,20 +75,20 @@ class Reports:
                 what = type(request).__name__.removesuffix("Request")
                 self._story.record(process.name, f"{what}: {'' if error is None else error.name}")
 
-    def assigned(self, member: Observed, partitions: list[Key]) -> None:
+    def assigned(self, member: Member, partitions: list[Key]) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, f"on_assign {_names(partitions)}")
             self.of(member).assigned(member, partitions)
 
-    def revoked(self, member: Observed, partitions: list[Key], *, lost: bool) -> None:
+    def revoked(self, member: Member, partitions: list[Key], *, lost: bool) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, f"{'on_lost' if lost else 'on_revoke'} {_names(partitions)}")
             self.of(member).revoked(member, partitions, lost=lost, commits=commits_of(member.plan))
 
     def delivered(
-        self, member: Observed, topic_id: int, key: Key, offset: int, *, paused: bool = False
+        self, member: Member, topic_id: int, key: Key, offset: int, *, paused: bool = False
     ) -> None:
         """See `Observer`."""
         if not member.ended:
@@ -100,19 +97,19 @@ class Reports:
             until = member.session_until
             self.of(member).delivered(member, key, offset, session_until=until, paused=paused)
 
-    def reached_end(self, member: Observed, key: Key, offset: int, *, paused: bool) -> None:
+    def reached_end(self, member: Member, key: Key, offset: int, *, paused: bool) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, f"gets the end of {key[0]}[{key[1]}]@{offset}")
             self.of(member).reached_end(member, key, offset, paused=paused)
 
-    def sought(self, member: Observed, key: Key, offset: int) -> None:
+    def sought(self, member: Member, key: Key, offset: int) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, f"seeks {key[0]}[{key[1]}] to {offset}")
             self.of(member).sought(member, key, offset)
 
-    def moved(self, member: Observed, key: Key, offset: int) -> None:
+    def moved(self, member: Member, key: Key, offset: int) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.record(
@@ -124,12 +121,12 @@ class Reports:
         """See `Observer`."""
         return max(0, self._cluster.coordinator.committed(GROUP, key), self.group.complete(key))
 
-    def asked(self, member: Observed, offsets: dict[Key, int] | None = None) -> None:
+    def asked(self, member: Member, offsets: dict[Key, int] | None = None) -> None:
         """See `Observer`."""
         if not member.ended:
             self.of(member).asked(member, offsets)
 
-    def changed(self, member: HandMember, removed: list[Key], starts: dict[Key, int | None]) -> None:
+    def changed(self, member: Member, removed: list[Key], starts: dict[Key, int | None]) -> None:
         """See `HandObserver`."""
         if not member.ended:
             self._story.record(
@@ -137,55 +134,55 @@ class Reports:
             )
             self.by_hand[member.name].changed(member, removed, starts)
 
-    def refusals(self, member: HandMember) -> int:
+    def refusals(self, member: Member) -> int:
         """See `HandObserver`."""
         return self.by_hand[member.name].refusals
 
-    def stopped(self, member: Observed, duration: int) -> None:
+    def stopped(self, member: Member, duration: int) -> None:
         """Record a fault when the process stops, and when it runs again, maybe without its session."""
         self._story.record(member.name, f"does not run for {duration / SECOND:.3f} s")
         record = functools.partial(self.of(member).record_fault, member.name)
         record()
         self._scheduler.call_in(duration, record)
 
-    def was_busy(self, member: Observed, since: int) -> None:
+    def was_busy(self, member: Member, since: int) -> None:
         """See `Observer`."""
         if not member.ended:
             self.of(member).was_busy(member, since)
 
-    def is_replaced(self, member: Observed) -> bool:
+    def is_replaced(self, member: Member) -> bool:
         """See `Observer`."""
         return member.process in self.of(member).replaced
 
-    def broken(self, member: Observed, guarantee: str, detail: str) -> None:
+    def broken(self, member: Member, guarantee: str, detail: str) -> None:
         """See `Observer`."""
         if not member.ended:
             self.of(member).broken(member, guarantee, detail)
 
-    def must_return(self, member: Observed, why: str, since: int | None = None) -> None:
+    def must_return(self, member: Member, why: str, since: int | None = None) -> None:
         """See `Observer`."""
         if not member.ended:
             self.of(member).must_return(member, why, since)
 
-    def call_never_ended(self, member: Observed) -> None:
+    def call_never_ended(self, member: Member) -> None:
         """See `Observer`."""
         guarantee = "calls of other threads end when the consumer is closed"
         raise BrokenGuaranteeError(guarantee, f"{member.name}: a commit waits still", self._scheduler.now)
 
-    def forked(self, member: Observed, wrongs: str) -> None:
+    def forked(self, member: Member, wrongs: str) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, "has forked")
             self.of(member).forked(member, wrongs)
 
-    def committed_unknown(self, member: Observed, error: str | None, duration: int) -> None:
+    def committed_unknown(self, member: Member, error: str | None, duration: int) -> None:
         """See `Observer`."""
         if not member.ended:
             took = f"{duration / SECOND:.3f} s"
             self._story.record(member.name, f"commit of an unknown topic: {error} after {took}")
             self.of(member).committed_unknown(member, error, duration)
 
-    def committed(self, member: Observed, offsets: dict[Key, int], error: str | None) -> None:
+    def committed(self, member: Member, offsets: dict[Key, int], error: str | None) -> None:
         """See `Observer`."""
         if not member.ended:
             described = error or ", ".join(
@@ -194,12 +191,12 @@ class Reports:
             self._story.record(member.name, f"commit ended: {described}")
             self.of(member).committed(member, offsets, error)
 
-    def said(self, member: Observed, words: str) -> None:
+    def said(self, member: Member, words: str) -> None:
         """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, words)
 
-    def closed(self, member: Observed, error: str | None) -> None:
+    def closed(self, member: Member, error: str | None) -> None:
         """See `Observer`."""
         self._story.record(member.name, f"has closed{'' if error is None else f' with {error}'}")
         if error is not None:
