@@ -25,7 +25,7 @@ from groupwright.cli._cluster.model import (
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._exporter import catalogue
-from groupwright.cli._exporter.catalogue import CATALOGUE, LABELS, Level, Spec
+from groupwright.cli._exporter.catalogue import CATALOGUE, LABELS, ExporterSpec, Level
 from groupwright.cli._exporter.end_offsets import EndOffsets
 from groupwright.cli._exporter.exposition import text
 from groupwright.cli._exporter.limits import GroupLimit, Patterns
@@ -84,7 +84,7 @@ def pages(
     ]
 
 
-def values(made: Sequence[Page], spec: Spec, *labels: str) -> list[float | None]:
+def values(made: Sequence[Page], spec: ExporterSpec, *labels: str) -> list[float | None]:
     return [page.samples.get(spec, {}).get(labels) for page in made]
 
 

@@ -36,7 +36,7 @@ from groupwright.instrumentation._metrics.labels import (
     LABELS,
     STATES,
 )
-from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._metrics.spec import ClientSpec
 from groupwright.instrumentation.consumer_metrics import Options
 from harness.patience import PATIENCE
 from harness.tools import find_program
@@ -177,32 +177,32 @@ def test_prometheus_own_linter_has_no_complaint(registry: CollectorRegistry) -> 
 
 
 @every_metric
-def test_names_are_snake_case_without_a_colon_and_begin_with_the_project(spec: Spec) -> None:
+def test_names_are_snake_case_without_a_colon_and_begin_with_the_project(spec: ClientSpec) -> None:
     assert re.fullmatch(r"groupwright(_[a-z]+)+", spec.name)
 
 
 @every_metric
-def test_total_ends_counters_alone_and_info_ends_infos_alone(spec: Spec) -> None:
+def test_total_ends_counters_alone_and_info_ends_infos_alone(spec: ClientSpec) -> None:
     assert spec.name.endswith("_total") == (spec.type is MetricType.COUNTER)
     assert spec.name.endswith("_info") == (spec.type is MetricType.INFO)
 
 
 @every_metric
-def test_no_name_ends_as_a_series_of_a_histogram_does(spec: Spec) -> None:
+def test_no_name_ends_as_a_series_of_a_histogram_does(spec: ClientSpec) -> None:
     assert not spec.family.endswith((*HISTOGRAM_SUFFIXES, "_created"))
     assert "le" not in spec.labels
     assert "quantile" not in spec.labels
 
 
 @every_metric
-def test_no_name_says_its_type(spec: Spec) -> None:
+def test_no_name_says_its_type(spec: ClientSpec) -> None:
     words = spec.family.split("_")
 
     assert not {"counter", "gauge", "histogram", "summary", "info", "untyped"} & set(words)
 
 
 @every_metric
-def test_units_are_base_units_written_out_and_stand_at_the_end(spec: Spec) -> None:
+def test_units_are_base_units_written_out_and_stand_at_the_end(spec: ClientSpec) -> None:
     words = spec.family.split("_")
     abbreviated = {"s", "ms", "us", "ns", "sec", "m", "h", "d", "b", "kb", "mb", "gb", "tb", "pb"}
     other_than_base = {
@@ -217,13 +217,13 @@ def test_units_are_base_units_written_out_and_stand_at_the_end(spec: Spec) -> No
 
 
 @every_metric
-def test_help_says_something(spec: Spec) -> None:
+def test_help_says_something(spec: ClientSpec) -> None:
     assert spec.help.endswith(".")
     assert "\n" not in spec.help
 
 
 @every_metric
-def test_labels_are_bounded_and_explained(spec: Spec) -> None:
+def test_labels_are_bounded_and_explained(spec: ClientSpec) -> None:
     assert set(spec.labels) <= set(LABELS)
     assert not set(spec.labels) & {"member_id", "generation", "reason"}
     if spec.name.startswith("groupwright_producer_"):
@@ -235,7 +235,7 @@ def test_labels_are_bounded_and_explained(spec: Spec) -> None:
 
 
 @every_metric
-def test_histograms_and_they_alone_have_buckets(spec: Spec) -> None:
+def test_histograms_and_they_alone_have_buckets(spec: ClientSpec) -> None:
     assert spec.buckets == (DURATION_BUCKETS if spec.type is MetricType.HISTOGRAM else ())
 
 

@@ -21,7 +21,7 @@ from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistic
 from groupwright.instrumentation._metrics import gauges, multiprocess
 from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE
 from groupwright.instrumentation._metrics.families import Families
-from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._metrics.spec import ClientSpec
 from groupwright.instrumentation._tracking.callback_tracker import tracker_of
 from groupwright.instrumentation._tracking.producer_metrics import ProducerInstrumentation
 from groupwright.instrumentation._tracking.publisher import Publisher
@@ -165,7 +165,7 @@ class Metrics:
         self._start_publisher()
         return instrumentation
 
-    def add_observer(self, observer: Callable[[Spec, Mapping[str, str], float], None]) -> None:
+    def add_observer(self, observer: Callable[[ClientSpec, Mapping[str, str], float], None]) -> None:
         """Call `observer` with each value of a histogram from now on, and its labels."""
         self._families.observers.append(observer)
 
@@ -191,7 +191,7 @@ class Metrics:
         last = max((each.last_rebalance for each in self._alive()), default=0.0)
         multiprocess.write(folder, number, self._read(), last)
 
-    def _read(self) -> Mapping[Spec, gauges.Series]:
+    def _read(self) -> Mapping[ClientSpec, gauges.Series]:
         """Return the series of gauges and infos, and increment the counters."""
         self._update_clients()
         clients = [(client.client_labels, client.samples()) for client in self._alive()]
@@ -259,14 +259,14 @@ def _check_observable(consumer: Any) -> None:
         )
 
 
-def _gauge(spec: Spec, series: gauges.Series) -> GaugeMetricFamily:
+def _gauge(spec: ClientSpec, series: gauges.Series) -> GaugeMetricFamily:
     family = GaugeMetricFamily(spec.family, spec.help, labels=spec.labels, unit=spec.unit)
     for labels, value in series.items():
         family.add_metric(labels, value)
     return family
 
 
-def _info(spec: Spec, series: gauges.Series) -> Metric:
+def _info(spec: ClientSpec, series: gauges.Series) -> Metric:
     family = Metric(spec.family, spec.help, spec.type)
     for labels in sorted(series):
         family.add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), 1)

@@ -54,7 +54,7 @@ from groupwright.instrumentation._metrics.consumer_state import ConsumerState, k
 from groupwright.instrumentation._metrics.families import ClientLabels, Families
 from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES
 from groupwright.instrumentation._metrics.samples import CounterIncrements, Sample
-from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._metrics.spec import ClientSpec
 from groupwright.instrumentation._tracking.callback_tracker import tracker_of
 from groupwright.instrumentation._tracking.lag_tracker import LagTracker
 from groupwright.instrumentation._tracking.round_merger import RoundMerger
@@ -242,7 +242,9 @@ class Instrumentation(RebalanceListener):
         self._lag.forget(keys_of(partitions), time.monotonic())
         self._count_partitions(PARTITIONS_ASSIGNED, "assign", _sizes(partitions), seconds)
 
-    def _on_revoked_or_lost(self, spec: Spec, callback: str, partitions: Partitions, seconds: float) -> None:
+    def _on_revoked_or_lost(
+        self, spec: ClientSpec, callback: str, partitions: Partitions, seconds: float
+    ) -> None:
         removed = _sizes(partitions)
         self._count_partitions(spec, callback, removed, seconds)
         self.state = self.state.after_removal(partitions)
@@ -318,7 +320,7 @@ class Instrumentation(RebalanceListener):
             self._families.observe(COMMIT_DURATION, self.client_labels, float(seconds))
 
     def _count_partitions(
-        self, spec: Spec, callback: str, numbers: Mapping[str, int], seconds: float
+        self, spec: ClientSpec, callback: str, numbers: Mapping[str, int], seconds: float
     ) -> None:
         self._families.observe(CALLBACK_DURATION, self.client_labels, float(seconds), callback=callback)
         for topic, number in numbers.items():

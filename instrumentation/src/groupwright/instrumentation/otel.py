@@ -18,7 +18,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 
 from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
-from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._metrics.spec import ClientSpec
 from groupwright.instrumentation.collector import Metrics
 from groupwright.instrumentation.events import RebalanceEvent
 from groupwright.instrumentation.sinks import EventSink
@@ -126,7 +126,7 @@ class _SharedReading:
         self._samples: Mapping[str, list[tuple[Mapping[str, str], float]]] = {}
         self._lock = threading.Lock()
 
-    def of(self, spec: Spec) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def of(self, spec: ClientSpec) -> Callable[[CallbackOptions], Iterable[Observation]]:
         """Return the callback of a metric's instrument."""
 
         def observe(_: CallbackOptions) -> Iterable[Observation]:
@@ -145,7 +145,7 @@ class _SharedReading:
             return self._samples
 
 
-def _name(spec: Spec) -> str:
+def _name(spec: ClientSpec) -> str:
     """Return the name without the suffixes that Prometheus adds for type and unit."""
     name = spec.name if spec.type is MetricType.INFO else spec.family
     return name.removesuffix(f"_{spec.unit}") if spec.unit else name

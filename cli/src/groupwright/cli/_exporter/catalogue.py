@@ -18,7 +18,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spec(MetricSpec):
+class ExporterSpec(MetricSpec):
     """The description of one metric of the exporter.
 
     Attributes:
@@ -34,42 +34,42 @@ _GROUP, _TOPIC, _PARTITION = ("group",), ("group", "topic"), ("group", "topic", 
 
 # --- Groups -----------------------------------------------------------------------------------------
 
-GROUP_INFO = Spec(
+GROUP_INFO = ExporterSpec(
     "groupwright_cluster_group_info",
     MetricType.INFO,
     "Type, assignor and coordinator of the group; always 1.",
     (*_GROUP, "type", "assignor", "coordinator"),
     level=Level.GROUP,
 )
-GROUP_STATE = Spec(
+GROUP_STATE = ExporterSpec(
     "groupwright_cluster_group_state",
     MetricType.GAUGE,
     "The group's state as its coordinator names it; always 1, and only the present state has a series.",
     (*_GROUP, "state"),
     level=Level.GROUP,
 )
-GROUP_MEMBERS = Spec(
+GROUP_MEMBERS = ExporterSpec(
     "groupwright_cluster_group_members",
     MetricType.GAUGE,
     "Members of the group.",
     _GROUP,
     level=Level.GROUP,
 )
-GROUP_IDLE_MEMBERS = Spec(
+GROUP_IDLE_MEMBERS = ExporterSpec(
     "groupwright_cluster_group_idle_members",
     MetricType.GAUGE,
     "Members without partitions; absent while the group rebalances, when assignments are not known.",
     _GROUP,
     level=Level.GROUP,
 )
-GROUP_GENERATION = Spec(
+GROUP_GENERATION = ExporterSpec(
     "groupwright_cluster_group_generation",
     MetricType.GAUGE,
     "Generation of a classic group, known from the offsets topic alone; epoch of any other group.",
     _GROUP,
     level=Level.GROUP,
 )
-GROUP_GENERATION_CHANGES = Spec(
+GROUP_GENERATION_CHANGES = ExporterSpec(
     "groupwright_cluster_group_generation_changes_total",
     MetricType.COUNTER,
     "Generations (epochs) that the group began since the exporter saw it first; where brokers return no "
@@ -77,7 +77,7 @@ GROUP_GENERATION_CHANGES = Spec(
     _GROUP,
     level=Level.GROUP,
 )
-GROUP_REBALANCES = Spec(
+GROUP_REBALANCES = ExporterSpec(
     "groupwright_cluster_group_rebalances_total",
     MetricType.COUNTER,
     "Rebalances seen since the exporter saw the group first; without the generations of classic groups, "
@@ -85,21 +85,21 @@ GROUP_REBALANCES = Spec(
     _GROUP,
     level=Level.GROUP,
 )
-GROUP_REBALANCING_SECONDS = Spec(
+GROUP_REBALANCING_SECONDS = ExporterSpec(
     "groupwright_cluster_group_rebalancing_seconds",
     MetricType.GAUGE,
     "Time since the present rebalance was first seen; 0 while the group does not rebalance.",
     _GROUP,
     level=Level.GROUP,
 )
-GROUP_STUCK = Spec(
+GROUP_STUCK = ExporterSpec(
     "groupwright_cluster_group_stuck",
     MetricType.GAUGE,
     "Whether the group is stuck, by reason: 1 if it is.",
     (*_GROUP, "reason"),
     level=Level.GROUP,
 )
-GROUP_COMMITS = Spec(
+GROUP_COMMITS = ExporterSpec(
     "groupwright_cluster_group_commits_total",
     MetricType.COUNTER,
     "Committed offsets, one for each partition of each commit, since the exporter began to follow the log.",
@@ -110,7 +110,7 @@ GROUP_COMMITS = Spec(
 
 # --- Topics of groups -------------------------------------------------------------------------------
 
-LAG = Spec(
+LAG = ExporterSpec(
     "groupwright_cluster_lag",
     MetricType.GAUGE,
     "Messages after the committed offsets, summed over the topic's partitions; partitions without a "
@@ -118,14 +118,14 @@ LAG = Spec(
     _TOPIC,
     level=Level.TOPIC,
 )
-LAG_MAX = Spec(
+LAG_MAX = ExporterSpec(
     "groupwright_cluster_lag_max",
     MetricType.GAUGE,
     "Lag of the topic's partition that lags most, in messages.",
     _TOPIC,
     level=Level.TOPIC,
 )
-LAG_SECONDS = Spec(
+LAG_SECONDS = ExporterSpec(
     "groupwright_cluster_lag_seconds",
     MetricType.GAUGE,
     "Age of the oldest message that is not committed, over the topic's partitions; 0 without lag; absent if "
@@ -133,7 +133,7 @@ LAG_SECONDS = Spec(
     _TOPIC,
     level=Level.TOPIC,
 )
-LAG_SECONDS_UNKNOWN = Spec(
+LAG_SECONDS_UNKNOWN = ExporterSpec(
     "groupwright_cluster_lag_seconds_unknown_partitions",
     MetricType.GAUGE,
     "Partitions that lag by messages which arrived before the exporter remembers: `lag_seconds` leaves them "
@@ -141,28 +141,28 @@ LAG_SECONDS_UNKNOWN = Spec(
     _TOPIC,
     level=Level.TOPIC,
 )
-COMMITTED = Spec(
+COMMITTED = ExporterSpec(
     "groupwright_cluster_committed_offsets",
     MetricType.GAUGE,
     "Sum of the committed offsets of the topic's partitions; its rate is that of consumption.",
     _TOPIC,
     level=Level.TOPIC,
 )
-ASSIGNED = Spec(
+ASSIGNED = ExporterSpec(
     "groupwright_cluster_assigned_partitions",
     MetricType.GAUGE,
     "Partitions of the topic that a member is assigned; 0 while a classic group rebalances.",
     _TOPIC,
     level=Level.TOPIC,
 )
-UNCOMMITTED = Spec(
+UNCOMMITTED = ExporterSpec(
     "groupwright_cluster_uncommitted_partitions",
     MetricType.GAUGE,
     "Partitions of the topic that a member is assigned, and that have no committed offset.",
     _TOPIC,
     level=Level.TOPIC,
 )
-STUCK_PARTITIONS = Spec(
+STUCK_PARTITIONS = ExporterSpec(
     "groupwright_cluster_stuck_partitions",
     MetricType.GAUGE,
     "Partitions of the topic that a member is assigned and lags behind in, and whose committed offset has "
@@ -173,14 +173,14 @@ STUCK_PARTITIONS = Spec(
 
 # --- Partitions of groups, by choice ----------------------------------------------------------------
 
-PARTITION_LAG = Spec(
+PARTITION_LAG = ExporterSpec(
     "groupwright_cluster_partition_lag",
     MetricType.GAUGE,
     "Messages after the committed offset; only with `--by-partition`.",
     _PARTITION,
     level=Level.PARTITION,
 )
-PARTITION_LAG_SECONDS = Spec(
+PARTITION_LAG_SECONDS = ExporterSpec(
     "groupwright_cluster_partition_lag_seconds",
     MetricType.GAUGE,
     "Age of the oldest message that is not committed; 0 without lag, absent if it is not known; only with "
@@ -188,7 +188,7 @@ PARTITION_LAG_SECONDS = Spec(
     _PARTITION,
     level=Level.PARTITION,
 )
-PARTITION_COMMITTED = Spec(
+PARTITION_COMMITTED = ExporterSpec(
     "groupwright_cluster_partition_committed_offset",
     MetricType.GAUGE,
     "The committed offset; only with `--by-partition`.",
@@ -198,14 +198,14 @@ PARTITION_COMMITTED = Spec(
 
 # --- The cluster ------------------------------------------------------------------------------------
 
-GROUPS = Spec(
+GROUPS = ExporterSpec(
     "groupwright_cluster_groups",
     MetricType.GAUGE,
     "Groups by state, those included that the exporter leaves out.",
     ("state",),
     level=Level.CLUSTER,
 )
-TOPIC_END = Spec(
+TOPIC_END = ExporterSpec(
     "groupwright_cluster_topic_end_offsets",
     MetricType.GAUGE,
     "Sum of the ends of the logs of the topic's partitions that groups consume; its rate is that of "
@@ -213,13 +213,13 @@ TOPIC_END = Spec(
     ("topic",),
     level=Level.CLUSTER,
 )
-HELD_PARTITIONS = Spec(
+HELD_PARTITIONS = ExporterSpec(
     "groupwright_cluster_offsets_topic_held_partitions",
     MetricType.GAUGE,
     "Partitions of `__consumer_offsets` whose last stable offset an open transaction holds back.",
     level=Level.CLUSTER,
 )
-HELD_MESSAGES = Spec(
+HELD_MESSAGES = ExporterSpec(
     "groupwright_cluster_offsets_topic_held_messages",
     MetricType.GAUGE,
     "Records after the last stable offset of the partition of `__consumer_offsets`: compaction does not "
@@ -227,7 +227,7 @@ HELD_MESSAGES = Spec(
     ("partition",),
     level=Level.CLUSTER,
 )
-HELD_SECONDS = Spec(
+HELD_SECONDS = ExporterSpec(
     "groupwright_cluster_offsets_topic_held_seconds",
     MetricType.GAUGE,
     "Time since the last stable offset of the partition of `__consumer_offsets` was first seen where it is; "
@@ -235,7 +235,7 @@ HELD_SECONDS = Spec(
     ("partition",),
     level=Level.CLUSTER,
 )
-TRANSACTION_AGE = Spec(
+TRANSACTION_AGE = ExporterSpec(
     "groupwright_cluster_offsets_transaction_age_seconds",
     MetricType.GAUGE,
     "Age of the open transaction that has partitions of `__consumer_offsets`; the oldest transactions alone, "
@@ -246,72 +246,72 @@ TRANSACTION_AGE = Spec(
 
 # --- The exporter -----------------------------------------------------------------------------------
 
-BUILD_INFO = Spec(
+BUILD_INFO = ExporterSpec(
     "groupwright_exporter_build_info",
     MetricType.INFO,
     "Version of Groupwright, and the source of committed offsets; always 1.",
     ("version", "source"),
     level=Level.EXPORTER,
 )
-UP = Spec(
+UP = ExporterSpec(
     "groupwright_exporter_up",
     MetricType.GAUGE,
     "Whether the last refresh succeeded: 1 if it did. The page keeps the values of the last that did.",
     level=Level.EXPORTER,
 )
-REFRESH_TIMESTAMP = Spec(
+REFRESH_TIMESTAMP = ExporterSpec(
     "groupwright_exporter_last_refresh_timestamp_seconds",
     MetricType.GAUGE,
     "Time of the last successful refresh, since the epoch; 0 before the first.",
     level=Level.EXPORTER,
 )
-REFRESH_DURATION = Spec(
+REFRESH_DURATION = ExporterSpec(
     "groupwright_exporter_last_refresh_duration_seconds",
     MetricType.GAUGE,
     "Duration of the last successful refresh.",
     level=Level.EXPORTER,
 )
-REFRESHES = Spec(
+REFRESHES = ExporterSpec(
     "groupwright_exporter_refreshes_total",
     MetricType.COUNTER,
     "Refreshes, by outcome.",
     ("outcome",),
     level=Level.EXPORTER,
 )
-SILENT_BROKERS = Spec(
+SILENT_BROKERS = ExporterSpec(
     "groupwright_exporter_silent_brokers",
     MetricType.GAUGE,
     "Brokers that did not list their groups in the last refresh: groups may be missing.",
     level=Level.EXPORTER,
 )
-UNKNOWN_PARTITIONS = Spec(
+UNKNOWN_PARTITIONS = ExporterSpec(
     "groupwright_exporter_unknown_partitions",
     MetricType.GAUGE,
     "Pairs of groups and partitions without lag in the last refresh, since the log's end is not known: the "
     "topic does not exist any more, may not be seen, or its leader did not respond.",
     level=Level.EXPORTER,
 )
-GROUPS_LEFT_OUT = Spec(
+GROUPS_LEFT_OUT = ExporterSpec(
     "groupwright_exporter_groups_left_out",
     MetricType.GAUGE,
     "Groups without series, by reason.",
     ("reason",),
     level=Level.EXPORTER,
 )
-SERIES = Spec(
+SERIES = ExporterSpec(
     "groupwright_exporter_series",
     MetricType.GAUGE,
     "Series of groups, topics and partitions on the page.",
     level=Level.EXPORTER,
 )
-SERIES_LEFT_OUT = Spec(
+SERIES_LEFT_OUT = ExporterSpec(
     "groupwright_exporter_series_left_out",
     MetricType.GAUGE,
     "Series left out since `--max-series` is reached, by level.",
     ("level",),
     level=Level.EXPORTER,
 )
-RECORDS = Spec(
+RECORDS = ExporterSpec(
     "groupwright_exporter_records_total",
     MetricType.COUNTER,
     "Records of `__consumer_offsets` read, by outcome.",
@@ -319,7 +319,7 @@ RECORDS = Spec(
     offsets_topic_only=True,
     level=Level.EXPORTER,
 )
-CATALOGUE: tuple[Spec, ...] = (
+CATALOGUE: tuple[ExporterSpec, ...] = (
     GROUP_INFO,
     GROUP_STATE,
     GROUP_MEMBERS,
@@ -389,6 +389,6 @@ LABELS = {
 """Meaning of each label."""
 
 
-def specs(*, offsets_topic: bool) -> Iterator[Spec]:
+def specs(*, offsets_topic: bool) -> Iterator[ExporterSpec]:
     """Yield the metrics that a source has."""
     yield from (spec for spec in CATALOGUE if offsets_topic or not spec.offsets_topic_only)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from groupwright.cli._cluster.group_history import NOT_REBALANCING, GroupHistory
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._exporter import catalogue
-from groupwright.cli._exporter.catalogue import Level, Spec
+from groupwright.cli._exporter.catalogue import ExporterSpec, Level
 from groupwright.cli._exporter.end_offsets import EndOffsets
 from groupwright.cli._exporter.limits import Patterns
 from groupwright.cli._exporter.snapshot import HeldPartition, Snapshot
@@ -16,7 +16,7 @@ from groupwright.core.offsets_topic import OFFSETS_TOPIC
 Labels = tuple[str, ...]
 """Values of a metric's labels, in their order."""
 
-Samples = dict[Spec, dict[Labels, float]]
+Samples = dict[ExporterSpec, dict[Labels, float]]
 
 _TRANSACTIONS = 100
 """Transactions with a series, the oldest first."""
@@ -187,7 +187,7 @@ class _Row:
     is_stuck: bool = field(kw_only=True)
 
 
-_Sample = tuple[Spec, Labels, float]
+_Sample = tuple[ExporterSpec, Labels, float]
 
 
 def _by_topic(rows: list[_Row]) -> dict[str, list[_Row]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from groupwright.cli._exporter import catalogue
-from groupwright.cli._exporter.catalogue import OUTCOMES, REASONS_LEFT_OUT, RECORD_OUTCOMES, Spec
+from groupwright.cli._exporter.catalogue import OUTCOMES, REASONS_LEFT_OUT, RECORD_OUTCOMES, ExporterSpec
 from groupwright.cli._exporter.state import Labels, Page, Samples
 
 
@@ -47,7 +47,7 @@ class ExporterStatus:
             made.setdefault(spec, {})[labels] = value
         return made
 
-    def _samples(self) -> Iterator[tuple[Spec, Labels, float]]:
+    def _samples(self) -> Iterator[tuple[ExporterSpec, Labels, float]]:
         yield catalogue.BUILD_INFO, (self.version, self.source), 1
         yield catalogue.UP, (), self.is_up
         yield catalogue.REFRESH_TIMESTAMP, (), self.last_refresh[0]

@@ -7,20 +7,20 @@ never a member id, a generation or a reason.
 from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 from groupwright.instrumentation._metrics.producer_catalogue import PRODUCERS
-from groupwright.instrumentation._metrics.spec import Merge, Spec
+from groupwright.instrumentation._metrics.spec import ClientSpec, Merge
 
 _CONSUMER = ("group", "client_id")
 
 # --- Rebalances ---------------------------------------------------------------------------------------
 
-REBALANCES = Spec(
+REBALANCES = ClientSpec(
     "groupwright_rebalances_total",
     MetricType.COUNTER,
     "Finished rebalances, by outcome.",
     (*_CONSUMER, "protocol", "outcome"),
     java="rebalance-total, failed-rebalance-total",
 )
-REBALANCE_DURATION = Spec(
+REBALANCE_DURATION = ClientSpec(
     "groupwright_rebalance_duration_seconds",
     MetricType.HISTOGRAM,
     "Duration of rebalances, from their beginning until the assignment was applied or the rebalance failed.",
@@ -29,7 +29,7 @@ REBALANCE_DURATION = Spec(
     java="rebalance-latency-avg/-max/-total, without the revoke and assign phases",
     buckets=DURATION_BUCKETS,
 )
-PHASE_DURATION = Spec(
+PHASE_DURATION = ClientSpec(
     "groupwright_rebalance_phase_duration_seconds",
     MetricType.HISTOGRAM,
     "Duration of each phase of a rebalance.",
@@ -38,7 +38,7 @@ PHASE_DURATION = Spec(
     java="join-time-avg/-max, sync-time-avg/-max",
     buckets=DURATION_BUCKETS,
 )
-CALLBACK_DURATION = Spec(
+CALLBACK_DURATION = ClientSpec(
     "groupwright_rebalance_callback_duration_seconds",
     MetricType.HISTOGRAM,
     "Duration of the application's rebalance callbacks; 0 without a callback.",
@@ -47,25 +47,25 @@ CALLBACK_DURATION = Spec(
     java="partition-assigned/-revoked/-lost-latency-avg/-max",
     buckets=DURATION_BUCKETS,
 )
-PARTITIONS_ASSIGNED = Spec(
+PARTITIONS_ASSIGNED = ClientSpec(
     "groupwright_partitions_assigned_total",
     MetricType.COUNTER,
     "Partitions assigned.",
     (*_CONSUMER, "topic"),
 )
-PARTITIONS_REVOKED = Spec(
+PARTITIONS_REVOKED = ClientSpec(
     "groupwright_partitions_revoked_total",
     MetricType.COUNTER,
     "Partitions revoked.",
     (*_CONSUMER, "topic"),
 )
-PARTITIONS_LOST = Spec(
+PARTITIONS_LOST = ClientSpec(
     "groupwright_partitions_lost_total",
     MetricType.COUNTER,
     "Partitions lost, which other members may have owned already.",
     (*_CONSUMER, "topic"),
 )
-PARTITIONS_OWNED = Spec(
+PARTITIONS_OWNED = ClientSpec(
     "groupwright_partitions_owned",
     MetricType.GAUGE,
     "Partitions owned; 0 for a topic whose last partition was revoked or lost.",
@@ -73,7 +73,7 @@ PARTITIONS_OWNED = Spec(
     java="assigned-partitions",
     merge=Merge.SUM,
 )
-LAST_REBALANCE_TIMESTAMP = Spec(
+LAST_REBALANCE_TIMESTAMP = ClientSpec(
     "groupwright_last_rebalance_timestamp_seconds",
     MetricType.GAUGE,
     "Time at which the last rebalance ended, in seconds since the epoch; absent before the first.",
@@ -81,20 +81,20 @@ LAST_REBALANCE_TIMESTAMP = Spec(
     unit="seconds",
     java="last-rebalance-seconds-ago",
 )
-LAST_REBALANCE_DURATION = Spec(
+LAST_REBALANCE_DURATION = ClientSpec(
     "groupwright_last_rebalance_duration_seconds",
     MetricType.GAUGE,
     "Duration of the last rebalance, whatever its outcome; absent before the first.",
     _CONSUMER,
     unit="seconds",
 )
-GENERATION = Spec(
+GENERATION = ClientSpec(
     "groupwright_generation",
     MetricType.GAUGE,
     "Generation of the last applied assignment; absent before the first.",
     _CONSUMER,
 )
-LAST_POLL_AGE = Spec(
+LAST_POLL_AGE = ClientSpec(
     "groupwright_last_poll_age_seconds",
     MetricType.GAUGE,
     "Time since the application was last inside poll or consume, at the scrape.",
@@ -105,21 +105,21 @@ LAST_POLL_AGE = Spec(
 )
 # --- The group's leader -------------------------------------------------------------------------------
 
-LEADER_MOVES = Spec(
+LEADER_MOVES = ClientSpec(
     "groupwright_leader_moves_total",
     MetricType.COUNTER,
     "Partitions that this member, as the group's leader, took from members that could have kept them.",
     _CONSUMER,
     own_membership=True,
 )
-LEADER_MIN_MOVES = Spec(
+LEADER_MIN_MOVES = ClientSpec(
     "groupwright_leader_min_moves_total",
     MetricType.COUNTER,
     "The fewest moves with which the leader's assignments could have been as balanced as possible.",
     _CONSUMER,
     own_membership=True,
 )
-LEADER_IMBALANCE = Spec(
+LEADER_IMBALANCE = ClientSpec(
     "groupwright_leader_imbalance",
     MetricType.GAUGE,
     "Excess imbalance of the leader's last assignment: (max - min partitions per member) minus the "
@@ -127,7 +127,7 @@ LEADER_IMBALANCE = Spec(
     _CONSUMER,
     own_membership=True,
 )
-LEADER_MEMBERS = Spec(
+LEADER_MEMBERS = ClientSpec(
     "groupwright_leader_members",
     MetricType.GAUGE,
     "Members of the group, without those whose subscriptions cannot be decoded; absent if another member "
@@ -136,7 +136,7 @@ LEADER_MEMBERS = Spec(
     own_membership=True,
 )
 
-LEADER_UNDECODABLE_MEMBERS = Spec(
+LEADER_UNDECODABLE_MEMBERS = ClientSpec(
     "groupwright_leader_undecodable_members_total",
     MetricType.COUNTER,
     "Members whose subscription or user data this member, as the group's leader, could not decode; each "
@@ -147,7 +147,7 @@ LEADER_UNDECODABLE_MEMBERS = Spec(
 
 # --- Load, where the leader's assignor balances weights -----------------------------------------------
 
-LEADER_LOAD_PEAK = Spec(
+LEADER_LOAD_PEAK = ClientSpec(
     "groupwright_leader_load_peak_ratio",
     MetricType.GAUGE,
     "Load over capacity of the group's busiest member, relative to the average, as this leader last assigned "
@@ -156,7 +156,7 @@ LEADER_LOAD_PEAK = Spec(
     unit="ratio",
     own_membership=True,
 )
-LEADER_LOAD_BOUND = Spec(
+LEADER_LOAD_BOUND = ClientSpec(
     "groupwright_leader_load_bound_ratio",
     MetricType.GAUGE,
     "Certified lower bound of the peak: no assignment is below it.",
@@ -164,14 +164,14 @@ LEADER_LOAD_BOUND = Spec(
     unit="ratio",
     own_membership=True,
 )
-LOAD_CHECKS = Spec(
+LOAD_CHECKS = ClientSpec(
     "groupwright_load_checks_total",
     MetricType.COUNTER,
     "Load checks of this member as the group's leader, by outcome (`load.check.interval.ms`).",
     (*_CONSUMER, "outcome"),
     own_membership=True,
 )
-LOAD_CHECK_MOVES = Spec(
+LOAD_CHECK_MOVES = ClientSpec(
     "groupwright_load_check_moves_total",
     MetricType.COUNTER,
     "Partitions to move, summed over the load checks that led to a rebalance.",
@@ -181,39 +181,39 @@ LOAD_CHECK_MOVES = Spec(
 
 # --- Membership ---------------------------------------------------------------------------------------
 
-CONSUMER_INFO = Spec(
+CONSUMER_INFO = ClientSpec(
     "groupwright_consumer_info",
     MetricType.INFO,
     "The client that holds the membership, and the kind of its rebalances; always 1, and absent for a closed "
     "or fenced consumer.",
     (*_CONSUMER, "client", "kind"),
 )
-MEMBERSHIP_STATE = Spec(
+MEMBERSHIP_STATE = ClientSpec(
     "groupwright_membership_state",
     MetricType.GAUGE,
     "1 for the member's state, 0 for the other states.",
     (*_CONSUMER, "state"),
     merge=Merge.MAX,
 )
-COORDINATOR_NODE = Spec(
+COORDINATOR_NODE = ClientSpec(
     "groupwright_coordinator_node",
     MetricType.GAUGE,
     "Broker id of the group's coordinator; absent while none is known.",
     _CONSUMER,
 )
-COORDINATOR_CHANGES = Spec(
+COORDINATOR_CHANGES = ClientSpec(
     "groupwright_coordinator_changes_total",
     MetricType.COUNTER,
     "Times that this client found another broker to be the coordinator.",
     _CONSUMER,
 )
-COORDINATOR_ERRORS = Spec(
+COORDINATOR_ERRORS = ClientSpec(
     "groupwright_coordinator_errors_total",
     MetricType.COUNTER,
     "Requests to the coordinator without a response: send and receive errors, and timeouts.",
     _CONSUMER,
 )
-COORDINATOR_MISSING = Spec(
+COORDINATOR_MISSING = ClientSpec(
     "groupwright_coordinator_missing_seconds_total",
     MetricType.COUNTER,
     "Time in which the member needed the group's coordinator and knew none, the first search included.",
@@ -221,7 +221,7 @@ COORDINATOR_MISSING = Spec(
     unit="seconds",
     own_membership=True,
 )
-COORDINATOR_ROUND_TRIP = Spec(
+COORDINATOR_ROUND_TRIP = ClientSpec(
     "groupwright_coordinator_round_trip_seconds",
     MetricType.GAUGE,
     "Round-trip time to the coordinator, as last measured; for librdkafka's membership the average of a "
@@ -231,14 +231,14 @@ COORDINATOR_ROUND_TRIP = Spec(
     java="heartbeat-response-time-max",
     merge=Merge.MAX,
 )
-GROUP_REQUESTS = Spec(
+GROUP_REQUESTS = ClientSpec(
     "groupwright_group_requests_total",
     MetricType.COUNTER,
     "Requests sent to the coordinator.",
     (*_CONSUMER, "request"),
     java="heartbeat-total, join-total, sync-total, commit-total",
 )
-GROUP_REQUEST_FAILURES = Spec(
+GROUP_REQUEST_FAILURES = ClientSpec(
     "groupwright_group_request_failures_total",
     MetricType.COUNTER,
     "Requests that the coordinator answered with an error. MEMBER_ID_REQUIRED for a new member and "
@@ -246,7 +246,7 @@ GROUP_REQUEST_FAILURES = Spec(
     (*_CONSUMER, "request", "error"),
     own_membership=True,
 )
-LAST_HEARTBEAT_AGE = Spec(
+LAST_HEARTBEAT_AGE = ClientSpec(
     "groupwright_last_heartbeat_age_seconds",
     MetricType.GAUGE,
     "Time since the last heartbeat response, at the scrape; absent before the first.",
@@ -256,7 +256,7 @@ LAST_HEARTBEAT_AGE = Spec(
     merge=Merge.MAX,
     own_membership=True,
 )
-FENCED = Spec(
+FENCED = ClientSpec(
     "groupwright_fenced_total",
     MetricType.COUNTER,
     "Times that another member with the same `group.instance.id` replaced this one.",
@@ -265,20 +265,20 @@ FENCED = Spec(
 
 # --- Commits ------------------------------------------------------------------------------------------
 
-COMMITS = Spec(
+COMMITS = ClientSpec(
     "groupwright_commits_total",
     MetricType.COUNTER,
     "Finished offset commits, successful or failed.",
     _CONSUMER,
     java="commit-total",
 )
-COMMIT_FAILURES = Spec(
+COMMIT_FAILURES = ClientSpec(
     "groupwright_commit_failures_total",
     MetricType.COUNTER,
     "Failed offset commits, by error.",
     (*_CONSUMER, "error"),
 )
-COMMIT_DURATION = Spec(
+COMMIT_DURATION = ClientSpec(
     "groupwright_commit_duration_seconds",
     MetricType.HISTOGRAM,
     "Duration of commits; of a plain consumer, only of its synchronous commits.",
@@ -290,7 +290,7 @@ COMMIT_DURATION = Spec(
 
 # --- Polling and lag ----------------------------------------------------------------------------------
 
-POLL_INTERVAL_USED = Spec(
+POLL_INTERVAL_USED = ClientSpec(
     "groupwright_poll_interval_used_ratio",
     MetricType.GAUGE,
     "Time since the last poll as a share of `max.poll.interval.ms`, at the scrape; at 1 the member leaves "
@@ -299,7 +299,7 @@ POLL_INTERVAL_USED = Spec(
     unit="ratio",
     merge=Merge.MAX,
 )
-POLL_SECONDS = Spec(
+POLL_SECONDS = ClientSpec(
     "groupwright_poll_seconds_total",
     MetricType.COUNTER,
     "Time spent inside poll and consume; its rate is the share of time that the application waits for "
@@ -308,13 +308,13 @@ POLL_SECONDS = Spec(
     unit="seconds",
     java="poll-idle-ratio-avg",
 )
-MAX_POLL_EXCEEDED = Spec(
+MAX_POLL_EXCEEDED = ClientSpec(
     "groupwright_max_poll_exceeded_total",
     MetricType.COUNTER,
     "Times that the application exceeded `max.poll.interval.ms`, and so lost its partitions.",
     _CONSUMER,
 )
-LAG = Spec(
+LAG = ClientSpec(
     "groupwright_lag",
     MetricType.GAUGE,
     "Offsets between the application's position and the log's end, summed over the topic's partitions whose "
@@ -323,7 +323,7 @@ LAG = Spec(
     java="records-lag",
     merge=Merge.SUM,
 )
-LAG_MAX = Spec(
+LAG_MAX = ClientSpec(
     "groupwright_lag_max",
     MetricType.GAUGE,
     "Lag of the topic's partition that lags most.",
@@ -331,7 +331,7 @@ LAG_MAX = Spec(
     java="records-lag-max",
     merge=Merge.MAX,
 )
-PARTITION_LAG = Spec(
+PARTITION_LAG = ClientSpec(
     "groupwright_partition_lag",
     MetricType.GAUGE,
     "Lag of each partition; only with `lag_by_partition=True`.",
@@ -339,7 +339,7 @@ PARTITION_LAG = Spec(
     java="records-lag",
     merge=Merge.MAX,
 )
-STATISTICS_AGE = Spec(
+STATISTICS_AGE = ClientSpec(
     "groupwright_statistics_age_seconds",
     MetricType.GAUGE,
     "Age of the newest statistics of librdkafka, from which lag and, for plain consumers, the "
@@ -348,7 +348,7 @@ STATISTICS_AGE = Spec(
     unit="seconds",
     merge=Merge.MAX,
 )
-CLIENT_ERRORS = Spec(
+CLIENT_ERRORS = ClientSpec(
     "groupwright_client_errors_total",
     MetricType.COUNTER,
     "Errors that librdkafka reported to `error_cb`.",
@@ -357,26 +357,26 @@ CLIENT_ERRORS = Spec(
 
 # --- The instrumentation itself -----------------------------------------------------------------------
 
-WARNINGS = Spec(
+WARNINGS = ClientSpec(
     "groupwright_warnings_total",
     MetricType.COUNTER,
     "Warnings of advice, by rule; the log has their text.",
     (*_CONSUMER, "rule"),
 )
-EVENTS = Spec(
+EVENTS = ClientSpec(
     "groupwright_events_total",
     MetricType.COUNTER,
     "Events for sinks, by outcome.",
     (*_CONSUMER, "sink", "outcome"),
 )
-BUILD_INFO = Spec(
+BUILD_INFO = ClientSpec(
     "groupwright_build_info",
     MetricType.INFO,
     "Versions of Groupwright and confluent-kafka; always 1.",
     ("version", "confluent_kafka"),
     java="app-info's version",
 )
-ERRORS = Spec(
+ERRORS = ClientSpec(
     "groupwright_instrumentation_errors_total",
     MetricType.COUNTER,
     "Failures inside the instrumentation, which do not affect the application; the log has the first of each "

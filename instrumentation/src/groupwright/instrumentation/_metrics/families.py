@@ -9,7 +9,7 @@ from prometheus_client import Counter, Histogram, Metric
 
 from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
-from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._metrics.spec import ClientSpec
 
 
 class ClientLabels(NamedTuple):
@@ -18,7 +18,7 @@ class ClientLabels(NamedTuple):
     group: str
     client_id: str
 
-    def of(self, spec: Spec) -> tuple[str, ...]:
+    def of(self, spec: ClientSpec) -> tuple[str, ...]:
         """Return the values of the client's labels that a metric has."""
         return tuple(value for name, value in zip(self._fields, self, strict=True) if name in spec.labels)
 
@@ -40,18 +40,18 @@ class Families:
             for spec in CATALOGUE
             if spec.type is MetricType.HISTOGRAM
         }
-        self._series: defaultdict[ClientLabels, set[tuple[Spec, tuple[str, ...]]]] = defaultdict(set)
-        self.observers: list[Callable[[Spec, Mapping[str, str], float], None]] = []
+        self._series: defaultdict[ClientLabels, set[tuple[ClientSpec, tuple[str, ...]]]] = defaultdict(set)
+        self.observers: list[Callable[[ClientSpec, Mapping[str, str], float], None]] = []
         """Called with each value of a histogram, and its labels."""
         # Reentrant: a signal handler may remove series while it interrupts an addition.
         self._lock = threading.RLock()
 
-    def add(self, spec: Spec, client_labels: ClientLabels, amount: float = 1, **labels: str) -> None:
+    def add(self, spec: ClientSpec, client_labels: ClientLabels, amount: float = 1, **labels: str) -> None:
         """Increment a counter; 0 creates its series, so that `rate()` sees the first increase."""
         self.add_values(spec, client_labels, amount, _values(spec, client_labels, labels))
 
     def add_values(
-        self, spec: Spec, client_labels: ClientLabels, amount: float, labels: tuple[str, ...]
+        self, spec: ClientSpec, client_labels: ClientLabels, amount: float, labels: tuple[str, ...]
     ) -> None:
         """Increment a counter; `labels` are the label values after those of `ClientLabels`."""
         with self._lock:
@@ -59,7 +59,7 @@ class Families:
             self._series[client_labels].add((spec, values))
             self._counters[spec].labels(*values).inc(amount)
 
-    def start(self, histogram: Spec, client_labels: ClientLabels, **labels: str) -> None:
+    def start(self, histogram: ClientSpec, client_labels: ClientLabels, **labels: str) -> None:
         """Create a histogram's series at 0, so that `rate()` sees the first value."""
         with self._lock:
             values = (*client_labels.of(histogram), *_values(histogram, client_labels, labels))
@@ -68,7 +68,7 @@ class Families:
 
     def observe(
         self,
-        spec: Spec,
+        spec: ClientSpec,
         client_labels: ClientLabels,
         value: float,
         exemplar: dict[str, str] | None = None,
@@ -95,5 +95,5 @@ class Families:
             yield from family.collect()
 
 
-def _values(spec: Spec, client_labels: ClientLabels, labels: dict[str, str]) -> tuple[str, ...]:
+def _values(spec: ClientSpec, client_labels: ClientLabels, labels: dict[str, str]) -> tuple[str, ...]:
     return tuple(str(labels[name]) for name in spec.labels if name not in client_labels._fields)

@@ -6,13 +6,13 @@ from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.families import ClientLabels
 from groupwright.instrumentation._metrics.samples import Sample
-from groupwright.instrumentation._metrics.spec import Merge, Spec
+from groupwright.instrumentation._metrics.spec import ClientSpec, Merge
 
 Series = dict[tuple[str, ...], float]
-"""Values by label values, in the order of `Spec.labels`."""
+"""Values by label values, in the order of `ClientSpec.labels`."""
 
 
-def merge(clients: Iterable[tuple[ClientLabels, Iterable[Sample]]]) -> Mapping[Spec, Series]:
+def merge(clients: Iterable[tuple[ClientLabels, Iterable[Sample]]]) -> Mapping[ClientSpec, Series]:
     """Return the series of every gauge and info of the catalogue, merged from the samples of all clients.
 
     Clients of one group and one client id ("rdkafka" by default) share their series, by each metric's
@@ -22,7 +22,7 @@ def merge(clients: Iterable[tuple[ClientLabels, Iterable[Sample]]]) -> Mapping[S
         clients: Labels and samples of each client, in the order in which their last rebalances ended.
     """
     types = {MetricType.GAUGE, MetricType.INFO}
-    gauges: dict[Spec, Series] = {spec: {} for spec in CATALOGUE if spec.type in types}
+    gauges: dict[ClientSpec, Series] = {spec: {} for spec in CATALOGUE if spec.type in types}
     for client_labels, samples in clients:
         own = {spec: client_labels.of(spec) for spec in gauges}
         for spec, labels, value in samples:

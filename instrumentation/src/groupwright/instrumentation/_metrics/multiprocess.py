@@ -17,7 +17,7 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.gauges import Series
-from groupwright.instrumentation._metrics.spec import Merge, Spec
+from groupwright.instrumentation._metrics.spec import ClientSpec, Merge
 
 INTERVAL = 5.0
 """Seconds between two writes."""
@@ -33,7 +33,7 @@ def directory() -> Path | None:
     return Path(path) if path else None
 
 
-def write(folder: Path, number: int, gauges: Mapping[Spec, Series], last: float) -> None:
+def write(folder: Path, number: int, gauges: Mapping[ClientSpec, Series], last: float) -> None:
     """Replace this process's gauges.
 
     Args:

@@ -14,13 +14,13 @@ from groupwright.instrumentation._metrics import catalogue as metrics
 from groupwright.instrumentation._metrics import producer_catalogue as producers
 from groupwright.instrumentation._metrics.consumer_state import ConsumerState
 from groupwright.instrumentation._metrics.labels import STATES
-from groupwright.instrumentation._metrics.spec import Spec
+from groupwright.instrumentation._metrics.spec import ClientSpec
 
 
 class Sample(NamedTuple):
     """One value of one metric; `labels` are the label values after those of `ClientLabels`."""
 
-    spec: Spec
+    spec: ClientSpec
     labels: tuple[str, ...]
     value: float
 
@@ -101,7 +101,7 @@ def of_producer(statistics: ProducerStatistics) -> Iterator[Sample]:
 
 
 def of_callbacks(
-    age_spec: Spec, age: float | None, errors_spec: Spec, errors: Mapping[str, int]
+    age_spec: ClientSpec, age: float | None, errors_spec: ClientSpec, errors: Mapping[str, int]
 ) -> Iterator[Sample]:
     """Yield the samples of the age of statistics, and of a client's errors."""
     yield from _if_known(age_spec, age)
@@ -114,7 +114,7 @@ class CounterIncrements:
 
     def __init__(self) -> None:
         """Start with all totals at 0."""
-        self._totals: dict[tuple[Spec, tuple[str, ...]], float] = {}
+        self._totals: dict[tuple[ClientSpec, tuple[str, ...]], float] = {}
 
     def increments(self, samples: Iterable[Sample]) -> list[Sample]:
         """Return the counters' increments.
@@ -131,6 +131,6 @@ class CounterIncrements:
         return increments
 
 
-def _if_known(spec: Spec, value: float | None) -> Iterator[Sample]:
+def _if_known(spec: ClientSpec, value: float | None) -> Iterator[Sample]:
     if value is not None:
         yield Sample(spec, (), value)

@@ -16,7 +16,7 @@ class Merge(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spec(MetricSpec):
+class ClientSpec(MetricSpec):
     """The description of one metric of a client."""
 
     java: str | None = None
