@@ -124,7 +124,18 @@ def secured(cluster: LocalCluster, node: int) -> dict[str, Any]:
     return {**config, "bootstrap.servers": cluster.address(node, Listener.SASL_SSL)}
 
 
-@pytest.mark.parametrize(("config", "is_named"), [(secured, True), (plain, False)])
+def static(cluster: LocalCluster, node: int) -> dict[str, Any]:
+    return {**secured(cluster, node), "group.instance.id": "static"}
+
+
+def broker_assigned(cluster: LocalCluster, node: int) -> dict[str, Any]:
+    """Return the configuration of members whose partitions the broker assigns (KIP-848)."""
+    return {**plain(cluster, node), "group.protocol": "consumer"}
+
+
+@pytest.mark.parametrize(
+    ("config", "is_named"), [(secured, True), (plain, False), (static, True), (broker_assigned, True)]
+)
 def test_the_coordinator_dies_for_good(
     pair: Pair, config: Callable[[LocalCluster, int], dict[str, Any]], *, is_named: bool
 ) -> None:

@@ -27,12 +27,13 @@ class Member:
         """Codes of errors that `error_cb` received."""
         self._topic = topic
         self._ended = threading.Event()
+        if config.get("group.protocol") != "consumer":
+            config = {"partition.assignment.strategy": "cooperative-sticky", **config}
         self._consumer = CLIENTS[client](
             {
                 "group.id": config.pop("group"),
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "partition.assignment.strategy": "cooperative-sticky",
                 "log_level": 0,
                 "on_commit": self._on_commit,
                 "error_cb": lambda error: self.callback_errors.append(error.code()),
