@@ -85,32 +85,26 @@ class ForeignMember:
         """See the model's `Observer`."""
 
     def assigned(self, _member: str, partitions: Sequence[Key], _generation: int) -> None:
-        """See the model's `Observer`."""
         self._observer.assigned(self, list(partitions))
 
     def revoked(self, _member: str, partitions: Sequence[Key], _generation: int) -> None:
-        """See the model's `Observer`."""
         self._observer.revoked(self, list(partitions), lost=False)
 
     def lost(self, _member: str, partitions: Sequence[Key], _generation: int) -> None:
-        """See the model's `Observer`."""
         self._observer.revoked(self, list(partitions), lost=True)
 
     def delivered(self, _member: str, topic_id: int, topic: str, partition: int, offset: int) -> None:
-        """See the model's `Observer`."""
         self._observer.delivered(self, topic_id, (topic, partition), offset)
 
     def committed(self, member: str, partition: Key, offset: int) -> None:
         """See the model's `Observer`."""
 
     def closed(self, _member: str) -> None:
-        """See the model's `Observer`."""
         if not self.ended:
             self.ended = True
             self._observer.closed(self, None)
 
     def failed(self, _member: str, reason: str) -> None:
-        """See the model's `Observer`."""
         self.ended = True
         self._observer.said(self, f"has failed: {reason}")
         self._observer.failed(self)

@@ -76,13 +76,11 @@ class Reports:
                 self._story.record(process.name, f"{what}: {'' if error is None else error.name}")
 
     def assigned(self, member: Member, partitions: list[Key]) -> None:
-        """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, f"on_assign {_names(partitions)}")
             self.of(member).assigned(member, partitions)
 
     def revoked(self, member: Member, partitions: list[Key], *, lost: bool) -> None:
-        """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, f"{'on_lost' if lost else 'on_revoke'} {_names(partitions)}")
             self.of(member).revoked(member, partitions, lost=lost, commits=commits_of(member.plan))
@@ -90,7 +88,6 @@ class Reports:
     def delivered(
         self, member: Member, topic_id: int, key: Key, offset: int, *, paused: bool = False
     ) -> None:
-        """See `Observer`."""
         if not member.ended:
             del topic_id
             self._story.record(member.name, f"gets {key[0]}[{key[1]}]@{offset}")
@@ -98,19 +95,16 @@ class Reports:
             self.of(member).delivered(member, key, offset, session_until=until, paused=paused)
 
     def reached_end(self, member: Member, key: Key, offset: int, *, paused: bool) -> None:
-        """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, f"gets the end of {key[0]}[{key[1]}]@{offset}")
             self.of(member).reached_end(member, key, offset, paused=paused)
 
     def sought(self, member: Member, key: Key, offset: int) -> None:
-        """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, f"seeks {key[0]}[{key[1]}] to {offset}")
             self.of(member).sought(member, key, offset)
 
     def moved(self, member: Member, key: Key, offset: int) -> None:
-        """See `Observer`."""
         if not member.ended:
             self._story.record(
                 member.name, f"librdkafka moves {key[0]}[{key[1]}] to {offset}, by a late answer"
@@ -118,16 +112,13 @@ class Reports:
             self.of(member).moved(member, key, offset)
 
     def start_of(self, key: Key) -> int:
-        """See `Observer`."""
         return max(0, self._cluster.coordinator.committed(GROUP, key), self.group.complete(key))
 
     def asked(self, member: Member, offsets: dict[Key, int] | None = None) -> None:
-        """See `Observer`."""
         if not member.ended:
             self.of(member).asked(member, offsets)
 
     def changed(self, member: Member, removed: list[Key], starts: dict[Key, int | None]) -> None:
-        """See `HandObserver`."""
         if not member.ended:
             self._story.record(
                 member.name, f"has unassigned {_names(removed)}, and assigned {_starts(starts)}"
@@ -135,7 +126,6 @@ class Reports:
             self.by_hand[member.name].changed(member, removed, starts)
 
     def refusals(self, member: Member) -> int:
-        """See `HandObserver`."""
         return self.by_hand[member.name].refusals
 
     def stopped(self, member: Member, duration: int) -> None:
@@ -146,44 +136,36 @@ class Reports:
         self._scheduler.call_in(duration, record)
 
     def was_busy(self, member: Member, since: int) -> None:
-        """See `Observer`."""
         if not member.ended:
             self.of(member).was_busy(member, since)
 
     def is_replaced(self, member: Member) -> bool:
-        """See `Observer`."""
         return member.process in self.of(member).replaced
 
     def broken(self, member: Member, guarantee: str, detail: str) -> None:
-        """See `Observer`."""
         if not member.ended:
             self.of(member).broken(member, guarantee, detail)
 
     def must_return(self, member: Member, why: str, since: int | None = None) -> None:
-        """See `Observer`."""
         if not member.ended:
             self.of(member).must_return(member, why, since)
 
     def call_never_ended(self, member: Member) -> None:
-        """See `Observer`."""
         guarantee = "calls of other threads end when the consumer is closed"
         raise BrokenGuaranteeError(guarantee, f"{member.name}: a commit waits still", self._scheduler.now)
 
     def forked(self, member: Member, wrongs: str) -> None:
-        """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, "has forked")
             self.of(member).forked(member, wrongs)
 
     def committed_unknown(self, member: Member, error: str | None, duration: int) -> None:
-        """See `Observer`."""
         if not member.ended:
             took = f"{duration / SECOND:.3f} s"
             self._story.record(member.name, f"commit of an unknown topic: {error} after {took}")
             self.of(member).committed_unknown(member, error, duration)
 
     def committed(self, member: Member, offsets: dict[Key, int], error: str | None) -> None:
-        """See `Observer`."""
         if not member.ended:
             described = error or ", ".join(
                 f"{key[0]}[{key[1]}]={offset}" for key, offset in sorted(offsets.items())
@@ -192,12 +174,10 @@ class Reports:
             self.of(member).committed(member, offsets, error)
 
     def said(self, member: Member, words: str) -> None:
-        """See `Observer`."""
         if not member.ended:
             self._story.record(member.name, words)
 
     def closed(self, member: Member, error: str | None) -> None:
-        """See `Observer`."""
         self._story.record(member.name, f"has closed{'' if error is None else f' with {error}'}")
         if error is not None:
             self.group.check()
