@@ -71,8 +71,7 @@ def _made(name: str, maker: Callable[[Path], Client], folder: Path) -> Client:
 
 def _groupwright(_folder: Path) -> Client:
     interpreter = ".".join(map(str, sys.version_info[:3]))
-    ours, network = metadata.version("groupwright"), metadata.version("kafka-python")
-    version = f"{ours}, kafka-python {network}, Python {interpreter}"
+    version = f"{metadata.version('groupwright')}, Python {interpreter}"
     return Client(GROUPWRIGHT, version, python("members"), python("fetch_confluent"))
 
 

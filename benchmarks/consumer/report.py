@@ -33,10 +33,9 @@ cost, so `{next(iter(UNSTALLED))}` is {next(iter(UNSTALLED.values()))} in the fi
 table. The last of these tables has the default.
 
 **A frozen heap.** Messages are objects that Python's garbage collector follows, so every few ten thousand
-messages it passes over all objects of the process: 15,000 in this program with confluent-kafka alone, 41,000
-with Groupwright, whose kafka-python defines classes for all requests; a service often has hundreds of
-thousands with either. The second table has the same runs after `gc.freeze()`, which has the collector leave
-out what was there at the start.
+messages it passes over all objects of the process: 15,000 in this program with confluent-kafka alone, 26,000
+with Groupwright; a service often has hundreds of thousands with either. The second table has the same runs
+after `gc.freeze()`, which has the collector leave out what was there at the start.
 
 **Joins.** A group consumes {JOIN_PARTITIONS} partitions, each of which gets a message every {_LOADS}. One
 more member joins. Times are measured from its `subscribe`. *Settled*: the last partition changed owners, and

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from groupwright.consumer._network.any_broker import (
-    AnyBroker,
-    NoBrokerError,
-    RequestRefusedError,
-    RequestTimedOutError,
-)
+from groupwright.consumer._network.any_broker import AnyBroker, NoBrokerError
+from groupwright.consumer._network.brokers import Node
+from groupwright.consumer._network.connection_errors import RequestRefusedError, RequestTimedOutError
 from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.consumer._protocol.known_brokers import Address, KnownBrokers
 from groupwright.consumer._protocol.model import DisconnectedError
@@ -178,8 +175,8 @@ def test_a_dead_coordinator_that_others_name_costs_no_address(
             raise DisconnectedError(f"{address} cannot be reached")
         return coordinator_at(C if len(asked) > 4 else dead)
 
-    async def connect(node: str, _timeout: float) -> None:
-        if node == f"coordinator {dead}":
+    async def connect(node: Node, _timeout: float) -> None:
+        if node == (dead, "coordinator"):
             raise DisconnectedError(f"{dead} cannot be reached")
 
     monkeypatch.setattr(network, "_ask", ask)

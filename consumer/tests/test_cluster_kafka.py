@@ -8,16 +8,27 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from groupwright.consumer import ConfigurationError
 from groupwright.consumer.cluster import ClusterConnection, ClusterConnectionError
+from groupwright.core.kafka_apis import DESCRIBE_GROUPS, METADATA
+from groupwright.core.wire_format import INT16, INT32, STRING, Api, Array
 from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
 
 pytestmark = [pytest.mark.kafka]
 
+LIST_GROUPS = Api(
+    "ListGroups",
+    16,
+    versions=(1, 2),
+    request={},
+    response={
+        "throttle_time_ms": INT32,
+        "error_code": INT16,
+        "groups": Array({"group_id": STRING, "protocol_type": STRING}),
+    },
+)
 PASSWORD = "password-of-alice"  # noqa: S105 - of a broker that lives for a test
 
 
@@ -51,7 +62,7 @@ def test_brokers_and_groups_are_told_to_a_user_with_a_password(
     config = kafka.secure_config(listener, mechanism=mechanism)
     with ClusterConnection(config, timeout=PATIENCE) as cluster:
         (broker,) = cluster.brokers().values()
-        responses = cluster.send_all({broker.id: ListGroupsRequest()})
+        responses = cluster.send_all({broker.id: LIST_GROUPS()})
 
     assert f"{broker.host}:{broker.port}" == config["bootstrap.servers"]
     assert responses[broker.id].error_code == 0
@@ -113,7 +124,7 @@ def test_a_broker_that_the_cluster_does_not_have_is_an_error_beside_the_others_r
 ) -> None:
     with ClusterConnection({"bootstrap.servers": kafka.bootstrap_servers}, timeout=PATIENCE) as cluster:
         (known,) = cluster.brokers()
-        requests = {known: DescribeGroupsRequest(groups=["none"], max_version=5), 77: ListGroupsRequest()}
+        requests = {known: DESCRIBE_GROUPS(groups=["none"]), 77: LIST_GROUPS()}
         responses = cluster.send_all(requests)
 
     assert responses[known].groups[0].group_state == "Dead"
@@ -126,7 +137,7 @@ def test_threads_share_a_connection(kafka: LocalKafka) -> None:
     found: list[int] = []
 
     def ask() -> None:
-        request = MetadataRequest(topics=[], max_version=12)
+        request = METADATA(topics=[])
         found.extend(len(cluster.send(request).brokers) for _ in range(20))
 
     with ClusterConnection({"bootstrap.servers": kafka.bootstrap_servers}, timeout=PATIENCE) as cluster:

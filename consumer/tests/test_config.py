@@ -10,6 +10,7 @@ import pytest
 from groupwright.assignors import Assignor, Group, RangeAssignor, RebalanceProtocol, RoundRobinAssignor
 from groupwright.consumer import ConfigurationError
 from groupwright.consumer._config.config import ConsumerConfig, is_broker_assigned, read_config
+from groupwright.consumer._config.network_config import Transport
 from groupwright.consumer._config.strategy import read_strategy
 
 
@@ -300,28 +301,27 @@ def test_settings_of_connections_are_translated_for_the_coordinators() -> None:
         client_dns_lookup="use_all_dns_ips",
     )
 
-    assert config.network.transport == {
-        "address_family": socket.AF_INET,
-        "rebootstraps": True,
-        "resolves_canonical_names": False,
-        "connections_max_idle_ms": 60_000,
-        "receive_message_max_bytes": 1_000_000,
-        "reconnect_backoff_ms": 50,
-        "reconnect_backoff_max_ms": 500,
-        "socket_connection_setup_timeout_ms": 5_000,
-        "socket_connection_setup_timeout_max_ms": 5_000,
-        "socket_options": [
+    assert config.network.transport == Transport(
+        address_family=socket.AF_INET,
+        rebootstraps=True,
+        resolves_canonical_names=False,
+        max_idle=60.0,
+        max_bytes=1_000_000,
+        reconnect_backoff=0.05,
+        reconnect_backoff_max=0.5,
+        setup_timeout=5.0,
+        socket_options=[
             (socket.IPPROTO_TCP, socket.TCP_NODELAY, 0),
             (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
             (socket.SOL_SOCKET, socket.SO_SNDBUF, 4096),
             (socket.SOL_SOCKET, socket.SO_RCVBUF, 8192),
         ],
-    }
+    )
 
 
 def test_idle_connections_stay_by_default() -> None:
     """As with librdkafka, where 0 turns their closing off."""
-    assert read().network.transport["connections_max_idle_ms"] > 20 * 24 * 3_600_000
+    assert read().network.transport.max_idle == 0
 
 
 def test_an_interval_of_zero_turns_automatic_commits_off() -> None:

@@ -13,7 +13,8 @@ from harness.patience import PATIENCE
 
 HEAVY = {
     "numpy",
-    "kafka",
+    "groupwright.core.kafka_apis",
+    "groupwright.core.wire_format",
     "prometheus_client",
     "groupwright.consumer.aio",
     "groupwright.consumer._membership.classic_membership",
@@ -41,13 +42,13 @@ def test_an_import_brings_nothing_heavy(package: str) -> None:
     assert (ended.stdout, ended.stderr) == ("\n", "")
 
 
-def test_a_consumer_that_the_broker_assigns_needs_neither_numpy_nor_kafka_python() -> None:
+def test_a_consumer_that_the_broker_assigns_needs_neither_numpy_nor_the_protocol() -> None:
     ended = run(
         "import sys\n"
         "from groupwright.consumer import Consumer\n"
         "Consumer({'bootstrap.servers': '127.0.0.1:1', 'group.id': 'g', 'group.protocol': 'consumer',\n"
         "          'log_level': 0}).close()\n"
-        "print({'numpy', 'kafka'} & sys.modules.keys())"
+        "print({'numpy', 'groupwright.core.kafka_apis'} & sys.modules.keys())"
     )
 
     assert (ended.stdout, ended.stderr) == ("set()\n", "")
@@ -63,6 +64,13 @@ def test_a_consumer_that_does_not_lead_needs_neither_numpy_nor_a_mail_parser_nor
     )
 
     assert (ended.stdout, ended.stderr) == ("set()\n", "")
+
+
+def test_an_application_that_takes_warnings_for_errors_makes_a_consumer() -> None:
+    made = "from groupwright.consumer import Consumer; Consumer({'group.id': 'g'}).close()"
+    program = [sys.executable, "-W", "error", "-c", made]
+
+    assert subprocess.run(program, capture_output=True, text=True, check=False).stderr == ""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")

@@ -17,8 +17,9 @@ from groupwright.consumer._config.kerberos import (
     TicketError,
     fetch_ticket,
 )
+from groupwright.consumer._config.network_config import Transport
 from groupwright.consumer._config.security import Security
-from groupwright.consumer._network import transport
+from groupwright.consumer._network import connection
 from groupwright.consumer._network.connections import Network, NetworkConfig, RequestRefusedError
 from groupwright.consumer._protocol.model import DisconnectedError
 from harness.patience import PATIENCE
@@ -96,14 +97,14 @@ def broker() -> Iterator[socket.socket]:
 
 
 @contextmanager
-def running(broker: socket.socket, *, kinit: bool, set_up_ms: int = 10_000) -> Iterator[Network]:
+def running(broker: socket.socket, *, kinit: bool, set_up: float = 10.0) -> Iterator[Network]:
     network = Network(
         NetworkConfig(
             f"127.0.0.1:{broker.getsockname()[1]}",
             "c",
             "g",
             security=Security("SASL_PLAINTEXT", mechanism="GSSAPI", kinit=kinit),
-            transport={"socket_connection_setup_timeout_ms": set_up_ms},
+            transport=Transport(setup_timeout=set_up),
         )
     )
     network.start()
@@ -142,7 +143,7 @@ def not_logged_in(*_: Any) -> None:
 
 def test_a_missing_ticket_is_a_refusal(broker: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     """Treated as a broken connection it would be retried forever, and no error would be reported."""
-    monkeypatch.setattr(transport, "fetch_ticket", not_logged_in)
+    monkeypatch.setattr(connection, "fetch_ticket", not_logged_in)
 
     with running(broker, kinit=False) as network:
         error = look_up(network)()
@@ -162,7 +163,7 @@ def test_a_kinit_that_is_at_work_is_waited_for(
         if len(asked) < 3:
             not_logged_in()
 
-    monkeypatch.setattr(transport, "fetch_ticket", fetch)
+    monkeypatch.setattr(connection, "fetch_ticket", fetch)
 
     with running(broker, kinit=True) as network:
         look_up(network)
@@ -174,9 +175,9 @@ def test_a_kinit_that_is_at_work_is_waited_for(
 def test_a_kinit_that_fails_is_not_waited_for_longer_than_a_connection(
     broker: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "fetch_ticket", not_logged_in)
+    monkeypatch.setattr(connection, "fetch_ticket", not_logged_in)
 
-    with running(broker, kinit=True, set_up_ms=300) as network:
+    with running(broker, kinit=True, set_up=0.3) as network:
         assert isinstance(look_up(network)(), RequestRefusedError)
 
 
@@ -186,7 +187,7 @@ def test_a_kdc_that_is_down_is_tried_again(broker: socket.socket, monkeypatch: p
     def unreachable(*_: Any) -> None:
         raise KdcUnreachableError("Cannot contact any KDC")
 
-    monkeypatch.setattr(transport, "fetch_ticket", unreachable)
+    monkeypatch.setattr(connection, "fetch_ticket", unreachable)
 
     with running(broker, kinit=True) as network:
         error = look_up(network)()
@@ -203,7 +204,7 @@ def test_a_slow_kdc_holds_nothing_back(broker: socket.socket, monkeypatch: pytes
         asked.set()
         answer.wait(PATIENCE)
 
-    monkeypatch.setattr(transport, "fetch_ticket", fetch)
+    monkeypatch.setattr(connection, "fetch_ticket", fetch)
 
     with running(broker, kinit=False) as network:
         look_up(network)

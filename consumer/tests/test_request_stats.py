@@ -1,16 +1,7 @@
 """Counts of the requests between a member and its coordinator."""
 
-from kafka.protocol.consumer import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-)
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
-
 from groupwright.consumer._network.request_stats import RequestStats
+from groupwright.core.wire_format import Message
 
 
 class Clock:
@@ -22,7 +13,7 @@ class Clock:
 
 def test_requests_are_counted_by_kind_and_others_than_the_groups_are_not() -> None:
     stats = RequestStats()
-    for request in (HeartbeatRequest(), HeartbeatRequest(), JoinGroupRequest(), MetadataRequest()):
+    for request in ("Heartbeat", "Heartbeat", "JoinGroup", "Metadata"):
         stats.sent(request)
 
     assert stats.requests == {"heartbeat": 2, "join_group": 1}
@@ -30,14 +21,10 @@ def test_requests_are_counted_by_kind_and_others_than_the_groups_are_not() -> No
 
 def test_errors_are_counted_by_name_also_those_of_a_part_of_the_answer() -> None:
     stats = RequestStats()
-    topic = OffsetCommitResponse.OffsetCommitResponseTopic
-    partition = topic.OffsetCommitResponsePartition
-    partitions = [
-        partition(partition_index=number, error_code=code) for number, code in enumerate((0, 22, 22))
-    ]
-    stats.sent(OffsetCommitRequest())(OffsetCommitResponse(topics=[topic(name="t", partitions=partitions)]))
-    stats.sent(HeartbeatRequest())(HeartbeatResponse(error_code=16))
-    stats.sent(HeartbeatRequest())(HeartbeatResponse(error_code=0))
+    partitions = [Message(partition_index=number, error_code=code) for number, code in enumerate((0, 22, 22))]
+    stats.sent("OffsetCommit")(Message(topics=[Message(name="t", partitions=partitions)]))
+    stats.sent("Heartbeat")(Message(error_code=16))
+    stats.sent("Heartbeat")(Message(error_code=0))
 
     assert stats.failures == {
         ("offset_commit", "ILLEGAL_GENERATION"): 1,
@@ -48,8 +35,8 @@ def test_errors_are_counted_by_name_also_those_of_a_part_of_the_answer() -> None
 def test_an_error_in_form_only_is_not_counted() -> None:
     """How a new member gets its id (KIP-394), and how a member learns of a rebalance: no alert may fire."""
     stats = RequestStats()
-    stats.sent(JoinGroupRequest())(JoinGroupResponse(error_code=79))
-    stats.sent(HeartbeatRequest())(HeartbeatResponse(error_code=27))
+    stats.sent("JoinGroup")(Message(error_code=79))
+    stats.sent("Heartbeat")(Message(error_code=27))
 
     assert stats.failures == {}
 
@@ -57,19 +44,19 @@ def test_an_error_in_form_only_is_not_counted() -> None:
 def test_the_round_trip_is_that_of_answers_that_wait_for_nobody() -> None:
     clock = Clock()
     stats = RequestStats(clock)
-    heartbeat, join = stats.sent(HeartbeatRequest()), stats.sent(JoinGroupRequest())
+    heartbeat, join = stats.sent("Heartbeat"), stats.sent("JoinGroup")
     clock.now = 10.25
-    heartbeat(HeartbeatResponse(error_code=0))
+    heartbeat(Message(error_code=0))
     clock.now = 40.0
-    join(JoinGroupResponse(error_code=0))
+    join(Message(error_code=0))
 
     assert (stats.round_trip, stats.heartbeat_answered) == (0.25, 10.25)
 
 
 def test_what_has_no_answer_is_the_coordinators_error_unless_any_broker_was_asked() -> None:
     stats = RequestStats()
-    stats.sent(HeartbeatRequest())(None)
-    stats.sent(FindCoordinatorRequest())(None)
+    stats.sent("Heartbeat")(None)
+    stats.sent("FindCoordinator")(None)
 
     assert (stats.unanswered, stats.heartbeat_answered) == (1, None)
 

@@ -20,6 +20,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from groupwright.consumer import Consumer
+from groupwright.consumer._config.network_config import Transport
 from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.testing import Listener, LocalKafka, Security
 from harness.patience import PATIENCE
@@ -335,10 +336,8 @@ def test_a_group_that_the_user_may_not_read_comes_out_of_poll(kafka: LocalKafka)
 
 
 def test_no_log_and_no_error_shows_a_secret(kafka: LocalKafka, caplog: pytest.LogCaptureFixture) -> None:
-    """kafka-python logs what it sends, byte by byte, when it is asked for everything."""
     caplog.set_level(logging.DEBUG)
-    for name in ("kafka", "groupwright"):
-        caplog.set_level(logging.DEBUG, name)
+    caplog.set_level(logging.DEBUG, "groupwright")
     token = unsigned_token("alice", 300)
     reported: list[str] = []
 
@@ -359,7 +358,7 @@ def test_no_log_and_no_error_shows_a_secret(kafka: LocalKafka, caplog: pytest.Lo
         )
 
     shown = caplog.text + "".join(reported)
-    assert "SaslAuthenticateRequest" in shown  # so that kafka-python did speak
+    assert "SaslAuthenticate" in shown
     assert "marked" not in shown
     assert token[0] not in shown
     assert token[0].split(".")[1] not in shown
@@ -410,7 +409,9 @@ def test_a_slow_name_server_holds_nothing_back(
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     port = kafka.bootstrap_servers.rpartition(":")[2]
-    network = Network(NetworkConfig(f"localhost:{port}", "c", "g", transport={"address_family": 2}))
+    network = Network(
+        NetworkConfig(f"localhost:{port}", "c", "g", transport=Transport(address_family=socket.AF_INET))
+    )
     network.start()
     found: list[tuple[int, str]] = []
 

@@ -194,16 +194,28 @@ def test_no_part_imports_another_parts_private_modules() -> None:
     assert foreign == set()
 
 
-def test_one_module_of_a_part_imports_kafka_python() -> None:
-    """Its inner layers may change in any release, so one module adapts to them."""
-    touching = {
-        module.relative_to(ROOT).as_posix()
+def test_no_part_needs_another_client_of_kafka_than_confluent_kafka() -> None:
+    others = {
+        (module.relative_to(ROOT).as_posix(), name)
         for part in PARTS
         for module in modules(part)
-        if any(name.split(".")[0] == "kafka" for name in imports(module))
+        for name in imports(module)
+        if name.split(".")[0] in {"kafka", "aiokafka", "kio"}
     }
 
-    assert touching == {
-        "cli/src/groupwright/cli/_cluster/kafka_python.py",
-        "consumer/src/groupwright/consumer/_network/kafka_python.py",
+    assert others == set()
+
+
+def test_what_needs_no_socket_is_pure() -> None:
+    """Messages, SASL and requests in flight: bytes in, bytes out."""
+    network = "consumer/src/groupwright/consumer/_network"
+    pure = ("core/src/groupwright/core/wire_format.py", "core/src/groupwright/core/kafka_apis.py")
+    forbidden = {"asyncio", "os", "selectors", "socket", "ssl", "threading", "time"}
+    used = {
+        (path, name)
+        for path in (*pure, *(f"{network}/{name}.py" for name in ("handshake", "pipeline", "sasl")))
+        for name in imports(ROOT / path)
+        if name.split(".")[0] in forbidden or name.endswith((".event_loop", ".stream"))
     }
+
+    assert used == set()

@@ -14,11 +14,6 @@ from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-# As pyproject.toml has it for the other tests: kafka-python reads its schemas with these.
-WARNINGS = [
-    "error",
-    *(f"ignore:{name} is deprecated:DeprecationWarning" for name in ("read_text", "open_text")),
-]
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -29,7 +24,7 @@ def test_an_example_runs(example: str, local_kafka: LocalKafka, tmp_path: Path) 
     several_processes = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)} if "MultiProcess" in example else {}
 
     ran = subprocess.run(
-        [sys.executable, *(f"-W{each}" for each in WARNINGS), "-c", program],
+        [sys.executable, "-Werror", "-c", program],
         capture_output=True,
         text=True,
         check=False,

@@ -1,35 +1,58 @@
-"""Translates the model's requests and responses to kafka-python's, and back."""
+"""Translates the model's requests and responses to those of the wire, and back."""
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from groupwright.core import ErrorCode, TopicPartitionKey
+from groupwright.core.kafka_apis import (
+    DESCRIBE_GROUPS,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+)
+from groupwright.core.wire_format import INT16, INT32, STRING, Api, Array, Message
+from groupwright.core.wire_format import Request as WireRequest
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.messages import Request, Response
 
-with warnings.catch_warnings():
-    # kafka-python calls these deprecated functions while it is imported.
-    warnings.filterwarnings("ignore", "(read_text|open_text) is deprecated", DeprecationWarning)
-    from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
-    from kafka.protocol.consumer import (
-        HeartbeatRequest,
-        JoinGroupRequest,
-        LeaveGroupRequest,
-        OffsetCommitRequest,
-        OffsetDeleteRequest,
-        OffsetFetchRequest,
-        SyncGroupRequest,
-    )
+OFFSET_DELETE = Api(
+    "OffsetDelete",
+    47,
+    versions=(0, 0),
+    request={
+        "group_id": STRING,
+        "topics": Array({"name": STRING, "partitions": Array({"partition_index": INT32})}),
+    },
+    response={
+        "error_code": INT16,
+        "throttle_time_ms": INT32,
+        "topics": Array(
+            {"name": STRING, "partitions": Array({"partition_index": INT32, "error_code": INT16})}
+        ),
+    },
+)
+DELETE_GROUPS = Api(
+    "DeleteGroups",
+    42,
+    versions=(0, 2),
+    flexible=2,
+    request={"groups_names": Array(STRING)},
+    response={"throttle_time_ms": INT32, "results": Array({"group_id": STRING, "error_code": INT16})},
+)
+_Encoded = tuple[WireRequest, int]
+"""A request and its version."""
 
 
-def encode(request: Request) -> Any:
+def encode(request: Request) -> _Encoded:
     """Return the request for the wire, with the newest version that names topics and groups by name."""
     return _ENCODERS[type(request)](request)
 
 
-def decode(request: Request, answer: Any) -> Response:
+def decode(request: Request, answer: Message) -> Response:
     """Return the response to this request."""
     return _DECODERS[type(request)](request, answer)
 
@@ -73,77 +96,68 @@ def canonical(request: Request, response: Response) -> Response:
 # --- Requests
 
 
-def _join(request: msg.JoinGroupRequest) -> Any:
-    protocol = JoinGroupRequest.JoinGroupRequestProtocol
-    fields: dict[str, Any] = {}
-    if request.version >= 5:
-        fields["group_instance_id"] = request.group_instance_id
-    if request.version >= 8:
-        fields["reason"] = ""
-    return JoinGroupRequest[request.version](
+def _join(request: msg.JoinGroupRequest) -> _Encoded:
+    encoded = JOIN_GROUP(
         group_id=request.group_id,
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         member_id=request.member_id,
+        group_instance_id=request.group_instance_id if request.version >= 5 else None,
         protocol_type=request.protocol_type,
-        protocols=[protocol(name=each.name, metadata=each.metadata) for each in request.protocols],
-        **fields,
+        protocols=[{"name": each.name, "metadata": each.metadata} for each in request.protocols],
+        reason="",
     )
+    return encoded, request.version
 
 
-def _sync(request: msg.SyncGroupRequest) -> Any:
-    assigned = SyncGroupRequest.SyncGroupRequestAssignment
-    fields: dict[str, Any] = {}
-    if request.version >= 5:
-        fields = {"protocol_type": request.protocol_type, "protocol_name": request.protocol_name}
-    return SyncGroupRequest[request.version](
+def _sync(request: msg.SyncGroupRequest) -> _Encoded:
+    encoded = SYNC_GROUP(
         group_id=request.group_id,
         generation_id=request.generation_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        assignments=[assigned(member_id=name, assignment=value) for name, value in request.assignments],
-        **fields,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments=[{"member_id": name, "assignment": value} for name, value in request.assignments],
     )
+    return encoded, request.version
 
 
-def _heartbeat(request: msg.HeartbeatRequest) -> Any:
-    return HeartbeatRequest[4](
+def _heartbeat(request: msg.HeartbeatRequest) -> _Encoded:
+    encoded = HEARTBEAT(
         group_id=request.group_id,
         generation_id=request.generation_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
     )
+    return encoded, 4
 
 
-def _leave(request: msg.LeaveGroupRequest) -> Any:
-    identity = LeaveGroupRequest.MemberIdentity
-    return LeaveGroupRequest[5](
-        group_id=request.group_id,
-        members=[
-            identity(member_id=each.member_id, group_instance_id=each.group_instance_id, reason=None)
-            for each in request.members
-        ],
-    )
+def _leave(request: msg.LeaveGroupRequest) -> _Encoded:
+    members = [
+        {"member_id": each.member_id, "group_instance_id": each.group_instance_id} for each in request.members
+    ]
+    return LEAVE_GROUP(group_id=request.group_id, members=members), 5
 
 
-def _commit(request: msg.OffsetCommitRequest) -> Any:
-    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+def _commit(request: msg.OffsetCommitRequest) -> _Encoded:
     by_topic: dict[str, list[Any]] = {}
     for (name, number), offset in request.offsets:
-        row = topic.OffsetCommitRequestPartition(
-            partition_index=number,
-            committed_offset=offset.offset,
-            committed_leader_epoch=offset.leader_epoch,
-            committed_metadata=offset.metadata,
-        )
+        row = {
+            "partition_index": number,
+            "committed_offset": offset.offset,
+            "committed_leader_epoch": offset.leader_epoch,
+            "committed_metadata": offset.metadata,
+        }
         by_topic.setdefault(name, []).append(row)
-    return OffsetCommitRequest[request.version](
+    encoded = OFFSET_COMMIT(
         group_id=request.group_id,
         generation_id_or_member_epoch=request.generation_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
+        topics=[{"name": name, "partitions": rows} for name, rows in by_topic.items()],
     )
+    return encoded, request.version
 
 
 def _numbers(partitions: Iterable[TopicPartitionKey]) -> dict[str, list[int]]:
@@ -153,38 +167,30 @@ def _numbers(partitions: Iterable[TopicPartitionKey]) -> dict[str, list[int]]:
     return by_topic
 
 
-def _fetch(request: msg.OffsetFetchRequest) -> Any:
-    group = OffsetFetchRequest.OffsetFetchRequestGroup
+def _fetch(request: msg.OffsetFetchRequest) -> _Encoded:
     topics = [
-        group.OffsetFetchRequestTopics(name=name, partition_indexes=numbers)
+        {"name": name, "partition_indexes": numbers} for name, numbers in _numbers(request.partitions).items()
+    ]
+    return OFFSET_FETCH(groups=[{"group_id": request.group_id, "topics": topics}], require_stable=True), 8
+
+
+def _delete_offsets(request: msg.OffsetDeleteRequest) -> _Encoded:
+    topics = [
+        {"name": name, "partitions": [{"partition_index": number} for number in numbers]}
         for name, numbers in _numbers(request.partitions).items()
     ]
-    return OffsetFetchRequest[8](
-        groups=[group(group_id=request.group_id, topics=topics)], require_stable=True
-    )
+    return OFFSET_DELETE(group_id=request.group_id, topics=topics), 0
 
 
-def _delete_offsets(request: msg.OffsetDeleteRequest) -> Any:
-    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
-    rows = topic.OffsetDeleteRequestPartition
-    return OffsetDeleteRequest[0](
-        group_id=request.group_id,
-        topics=[
-            topic(name=name, partitions=[rows(partition_index=number) for number in numbers])
-            for name, numbers in _numbers(request.partitions).items()
-        ],
-    )
+def _describe(request: msg.DescribeGroupsRequest) -> _Encoded:
+    return DESCRIBE_GROUPS(groups=[request.group_id]), 5
 
 
-def _describe(request: msg.DescribeGroupsRequest) -> Any:
-    return DescribeGroupsRequest[5](groups=[request.group_id], include_authorized_operations=False)
+def _delete(request: msg.DeleteGroupsRequest) -> _Encoded:
+    return DELETE_GROUPS(groups_names=[request.group_id]), 2
 
 
-def _delete(request: msg.DeleteGroupsRequest) -> Any:
-    return DeleteGroupsRequest[2](groups_names=[request.group_id])
-
-
-_ENCODERS: dict[type, Callable[[Any], Any]] = {
+_ENCODERS: dict[type, Callable[[Any], _Encoded]] = {
     msg.JoinGroupRequest: _join,
     msg.SyncGroupRequest: _sync,
     msg.HeartbeatRequest: _heartbeat,
@@ -200,7 +206,7 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
 # --- Responses
 
 
-def _joined(request: msg.JoinGroupRequest, answer: Any) -> msg.JoinGroupResponse:
+def _joined(request: msg.JoinGroupRequest, answer: Message) -> msg.JoinGroupResponse:
     return msg.JoinGroupResponse(
         ErrorCode(answer.error_code),
         answer.generation_id,
@@ -213,28 +219,28 @@ def _joined(request: msg.JoinGroupRequest, answer: Any) -> msg.JoinGroupResponse
             msg.JoinedMember(
                 each.member_id,
                 each.group_instance_id if request.version >= 5 else None,
-                bytes(each.metadata),
+                each.metadata,
             )
             for each in answer.members
         ),
     )
 
 
-def _synced(request: msg.SyncGroupRequest, answer: Any) -> msg.SyncGroupResponse:
+def _synced(request: msg.SyncGroupRequest, answer: Message) -> msg.SyncGroupResponse:
     named = request.version >= 5
     return msg.SyncGroupResponse(
         ErrorCode(answer.error_code),
         answer.protocol_type if named else None,
         answer.protocol_name if named else None,
-        bytes(answer.assignment or b""),
+        answer.assignment,
     )
 
 
-def _heartbeat_answered(_: msg.HeartbeatRequest, answer: Any) -> msg.HeartbeatResponse:
+def _heartbeat_answered(_: msg.HeartbeatRequest, answer: Message) -> msg.HeartbeatResponse:
     return msg.HeartbeatResponse(ErrorCode(answer.error_code))
 
 
-def _left(_: msg.LeaveGroupRequest, answer: Any) -> msg.LeaveGroupResponse:
+def _left(_: msg.LeaveGroupRequest, answer: Message) -> msg.LeaveGroupResponse:
     return msg.LeaveGroupResponse(
         ErrorCode(answer.error_code),
         tuple(
@@ -244,7 +250,7 @@ def _left(_: msg.LeaveGroupRequest, answer: Any) -> msg.LeaveGroupResponse:
     )
 
 
-def _errors(answer: Any) -> tuple[tuple[TopicPartitionKey, ErrorCode], ...]:
+def _errors(answer: Message) -> tuple[tuple[TopicPartitionKey, ErrorCode], ...]:
     return tuple(
         ((topic.name, row.partition_index), ErrorCode(row.error_code))
         for topic in answer.topics
@@ -252,11 +258,11 @@ def _errors(answer: Any) -> tuple[tuple[TopicPartitionKey, ErrorCode], ...]:
     )
 
 
-def _committed(_: msg.OffsetCommitRequest, answer: Any) -> msg.OffsetCommitResponse:
+def _committed(_: msg.OffsetCommitRequest, answer: Message) -> msg.OffsetCommitResponse:
     return msg.OffsetCommitResponse(_errors(answer))
 
 
-def _fetched(_: msg.OffsetFetchRequest, answer: Any) -> msg.OffsetFetchResponse:
+def _fetched(_: msg.OffsetFetchRequest, answer: Message) -> msg.OffsetFetchResponse:
     (group,) = answer.groups
     return msg.OffsetFetchResponse(
         ErrorCode(group.error_code),
@@ -271,11 +277,11 @@ def _fetched(_: msg.OffsetFetchRequest, answer: Any) -> msg.OffsetFetchResponse:
     )
 
 
-def _offsets_deleted(_: msg.OffsetDeleteRequest, answer: Any) -> msg.OffsetDeleteResponse:
+def _offsets_deleted(_: msg.OffsetDeleteRequest, answer: Message) -> msg.OffsetDeleteResponse:
     return msg.OffsetDeleteResponse(ErrorCode(answer.error_code), _errors(answer))
 
 
-def _described(_: msg.DescribeGroupsRequest, answer: Any) -> msg.DescribeGroupsResponse:
+def _described(_: msg.DescribeGroupsRequest, answer: Message) -> msg.DescribeGroupsResponse:
     (group,) = answer.groups
     return msg.DescribeGroupsResponse(
         group.group_state,
@@ -286,8 +292,8 @@ def _described(_: msg.DescribeGroupsRequest, answer: Any) -> msg.DescribeGroupsR
                 each.member_id,
                 each.group_instance_id,
                 each.client_id,
-                bytes(each.member_metadata),
-                bytes(each.member_assignment),
+                each.member_metadata,
+                each.member_assignment,
             )
             for each in group.members
         ),
@@ -295,7 +301,7 @@ def _described(_: msg.DescribeGroupsRequest, answer: Any) -> msg.DescribeGroupsR
     )
 
 
-def _deleted(_: msg.DeleteGroupsRequest, answer: Any) -> msg.DeleteGroupsResponse:
+def _deleted(_: msg.DeleteGroupsRequest, answer: Message) -> msg.DeleteGroupsResponse:
     (result,) = answer.results
     return msg.DeleteGroupsResponse(ErrorCode(result.error_code))
 

@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import time
-from typing import Any
 
 from coordinator_model import codec
 from coordinator_model.network import CLIENT_ID
-from groupwright.consumer._network.kafka_python import KafkaProtocol
+from groupwright.consumer._network.pipeline import Pipeline
+from groupwright.core.wire_format import Message
+from groupwright.core.wire_format import Request as WireRequest
 from groupwright.testing._simulation.messages import Request, Response
 
 _PATIENCE = 5.0
@@ -43,7 +44,7 @@ class Connections:
     async def send(self, request: Request) -> asyncio.Future[Response]:
         """Send a request; return the future that has its response."""
         connection = self._idle.pop() if self._idle else await _Connection.open(self._host, self._port)
-        await connection.send(codec.encode(request))
+        await connection.send(*codec.encode(request))
         task = asyncio.create_task(self._answer(connection, request))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -76,23 +77,22 @@ class _Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._protocol = KafkaProtocol(client_id=CLIENT_ID)
+        self._pipeline = Pipeline[None](CLIENT_ID, 1 << 30)
 
     @classmethod
     async def open(cls, host: str, port: int) -> "_Connection":
         return cls(*await asyncio.open_connection(host, port))
 
-    async def send(self, request: Any) -> None:
-        self._protocol.send_request(request)
-        self._writer.write(self._protocol.send_bytes())
+    async def send(self, request: WireRequest, version: int) -> None:
+        self._writer.write(self._pipeline.send(request, version, None))
         await self._writer.drain()
 
-    async def receive(self) -> Any:
+    async def receive(self) -> Message:
         while True:
             data = await self._reader.read(1 << 16)
             if not data:
                 raise ConnectionError("the broker has closed the connection")
-            for _, answer in self._protocol.receive_bytes(data):
+            for _, answer in self._pipeline.receive(data):
                 return answer
 
     def close(self) -> None:

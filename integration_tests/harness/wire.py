@@ -4,22 +4,23 @@ import select
 import socket
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
 from confluent_kafka import KafkaError
 
 from groupwright.assignors import Subscription, encode_subscription
-from groupwright.consumer._network.kafka_python import (
-    DescribeGroupsRequest,
-    FindCoordinatorRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    KafkaProtocol,
-    LeaveGroupRequest,
-    MetadataRequest,
-    OffsetCommitRequest,
-    SyncGroupRequest,
+from groupwright.consumer._network.pipeline import Pipeline
+from groupwright.core.kafka_apis import (
+    DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    METADATA,
+    OFFSET_COMMIT,
+    SYNC_GROUP,
 )
+from groupwright.core.wire_format import Message, Request
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
 
@@ -33,26 +34,26 @@ class Wire:
     def __init__(self, address: str, client_id: str = "wire") -> None:
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
-        self._protocol = KafkaProtocol(client_id=client_id)
-        self._answers: deque[Any] = deque()
+        self._pipeline = Pipeline[None](client_id, 1 << 30)
+        self._answers: deque[Message] = deque()
 
-    def send(self, request: Any) -> None:
-        """Send a request without waiting for its response."""
-        self._protocol.send_request(request)
-        self._socket.sendall(self._protocol.send_bytes())
+    def send(self, request: Request, version: int | None = None) -> None:
+        """Send a request, in the newest version unless one is given, without waiting for its response."""
+        version = request.api.versions[1] if version is None else version
+        self._socket.sendall(self._pipeline.send(request, version, None))
 
-    def answer(self) -> Any:
+    def answer(self) -> Message:
         """Wait for the response to the oldest request."""
         while not self._answers:
             data = self._socket.recv(1 << 16)
             if not data:
                 raise ConnectionError("the broker has closed the connection")
-            self._answers.extend(answer for _, answer in self._protocol.receive_bytes(data))
+            self._answers.extend(answer for _, answer in self._pipeline.receive(data))
         return self._answers.popleft()
 
-    def ask(self, request: Any) -> Any:
+    def ask(self, request: Request, version: int | None = None) -> Message:
         """Send a request, and wait for its response."""
-        self.send(request)
+        self.send(request, version)
         return self.answer()
 
     def answered(self) -> bool:
@@ -73,7 +74,7 @@ class Wire:
 def find_coordinators(servers: str, groups: Sequence[str]) -> dict[str, tuple[int, str]]:
     """Return the coordinator's node and address for each group, by FindCoordinator."""
     with Wire(servers.split(",", maxsplit=1)[0]) as wire:
-        answer = wire.ask(FindCoordinatorRequest[4](key_type=_GROUP, coordinator_keys=list(groups)))
+        answer = wire.ask(FIND_COORDINATOR(key_type=_GROUP, coordinator_keys=list(groups)), 4)
     assert [row.error_code for row in answer.coordinators] == [0] * len(groups), answer
     return {row.key: (row.node_id, f"{row.host}:{row.port}") for row in answer.coordinators}
 
@@ -85,13 +86,12 @@ def wait_until_known(servers: str, topic: str, partitions: int) -> None:
     leader queries a broker without it is correctly assigned no partitions at first, which most tests do not
     expect.
     """
-    name = MetadataRequest.MetadataRequestTopic(topic_id=None, name=topic)
-    request = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
+    request = METADATA(topics=[{"name": topic}])
     for address in servers.split(","):
         with Wire(address) as wire:
 
             def is_known(wire: Wire = wire) -> bool:
-                (found,) = wire.ask(MetadataRequest[9](topics=[name], **request)).topics
+                (found,) = wire.ask(request, 9).topics
                 led = [row for row in found.partitions if not row.error_code and row.leader_id >= 0]
                 return not found.error_code and len(led) == partitions
 
@@ -146,14 +146,13 @@ class WireMember:
 
     def send_join(self) -> None:
         """Send JoinGroup; its response arrives when all members have joined."""
-        protocol = JoinGroupRequest.JoinGroupRequestProtocol
         self._wire.send(
-            JoinGroupRequest[9](
+            JOIN_GROUP(
                 group_id=self._group,
                 member_id=self.id,
                 group_instance_id=self._instance_id,
                 protocol_type=self._protocol_type,
-                protocols=[protocol(name=name, metadata=self._subscription) for name in self._protocols],
+                protocols=[{"name": name, "metadata": self._subscription} for name in self._protocols],
                 reason="",
                 **self._timeouts,
             )
@@ -216,9 +215,8 @@ class WireMember:
 
     def send_sync(self, plan: Mapping[str, bytes] | None = None) -> None:
         """Send SyncGroup; its response arrives when the leader has sent the assignment."""
-        assignment = SyncGroupRequest.SyncGroupRequestAssignment
         self._wire.send(
-            SyncGroupRequest[5](
+            SYNC_GROUP(
                 group_id=self._group,
                 generation_id=self.generation,
                 member_id=self.id,
@@ -226,7 +224,7 @@ class WireMember:
                 protocol_type=self._protocol_type,
                 protocol_name=self.protocol,
                 assignments=[
-                    assignment(member_id=member, assignment=data) for member, data in (plan or {}).items()
+                    {"member_id": member, "assignment": data} for member, data in (plan or {}).items()
                 ],
             )
         )
@@ -234,7 +232,7 @@ class WireMember:
     def synced(self) -> str:
         """Wait for SyncGroup's response; return its error."""
         answer = self._wire.answer()
-        self.assignment = bytes(answer.assignment)
+        self.assignment = answer.assignment
         return _name(answer.error_code)
 
     def waits(self) -> bool:
@@ -246,7 +244,7 @@ class WireMember:
     def heartbeat(self, generation: int | None = None) -> str:
         """Send a heartbeat, optionally of another generation; return its error."""
         answer = self._wire.ask(
-            HeartbeatRequest[4](
+            HEARTBEAT(
                 group_id=self._group,
                 generation_id=self.generation if generation is None else generation,
                 member_id=self.id,
@@ -257,35 +255,29 @@ class WireMember:
 
     def commit(self, topic: str, offset: int, generation: int | None = None) -> str:
         """Commit an offset of partition 0, optionally as of another generation; return the error."""
-        of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
-        row = of_topic.OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
-        )
+        row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
         answer = self._wire.ask(
-            OffsetCommitRequest[9](
+            OFFSET_COMMIT(
                 group_id=self._group,
                 generation_id_or_member_epoch=self.generation if generation is None else generation,
                 member_id=self.id,
                 group_instance_id=self._instance_id,
-                topics=[of_topic(name=topic, partitions=[row])],
+                topics=[{"name": topic, "partitions": [row]}],
             )
         )
         return _name(answer.topics[0].partitions[0].error_code)
 
     def leave(self) -> str:
         """Leave the group; return the error."""
-        identity = LeaveGroupRequest.MemberIdentity(
-            member_id=self.id, group_instance_id=self._instance_id, reason=""
-        )
-        answer = self._wire.ask(LeaveGroupRequest[5](group_id=self._group, members=[identity]))
+        identity = {"member_id": self.id, "group_instance_id": self._instance_id, "reason": ""}
+        answer = self._wire.ask(LEAVE_GROUP(group_id=self._group, members=[identity]))
         return _name(answer.error_code or answer.members[0].error_code)
 
     # --- Beside it
 
     def state(self) -> str:
         """Return the group's state, as DescribeGroups names it."""
-        with_whom = DescribeGroupsRequest[5](groups=[self._group], include_authorized_operations=False)
-        return str(self._wire.ask(with_whom).groups[0].group_state)
+        return str(self._wire.ask(DESCRIBE_GROUPS(groups=[self._group]), 5).groups[0].group_state)
 
     def close(self) -> None:
         """Close the connection without LeaveGroup."""
@@ -297,19 +289,16 @@ def commit_expiring(servers: str, group: str, topic: str, offset: int, retention
 
     From version 5 on, requests have no retention time: it is a setting of the broker (KIP-211).
     """
-    of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
-    row = of_topic.OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=offset, committed_metadata=""
-    )
-    request = OffsetCommitRequest[4](
+    row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+    request = OFFSET_COMMIT(
         group_id=group,
         generation_id_or_member_epoch=-1,
         member_id="",
         retention_time_ms=retention_ms,
-        topics=[of_topic(name=topic, partitions=[row])],
+        topics=[{"name": topic, "partitions": [row]}],
     )
     with Wire(find_coordinators(servers, [group])[group][1]) as wire:
-        answer = wire.ask(request)
+        answer = wire.ask(request, 4)
     return _name(answer.topics[0].partitions[0].error_code)
 
 

@@ -5,7 +5,7 @@
 | `time.monotonic`, `time.time`, `time.sleep` | virtual time |
 | `Wakeup`, `threading` and `get_ident` in the consumer's modules | `Wakeup`, `Threading`, virtual threads |
 | `confluent_kafka.Consumer`: librdkafka's handle | `handle.Handle` |
-| `Network`: the network thread, kafka-python, sockets | `network.Network` |
+| `Network`: the network thread, sockets | `network.Network` |
 
 All other code of the consumer is the real code.
 """

@@ -1,6 +1,6 @@
 """The membership's network thread and its requests, over simulated connections.
 
-`Network` has the methods of the consumer's own `Network`, which takes sockets and kafka-python. As there, the
+`Network` has the methods of the consumer's own `Network`, which takes sockets. As there, the
 coordinator has a connection of its own; a request that times out closes its connection, and with it all other
 requests on it; a connection that was lost is opened again by the next request.
 """
@@ -26,7 +26,8 @@ from confluent_kafka import OFFSET_END
 
 from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer._config.network_config import NetworkConfig
-from groupwright.consumer._network.any_broker import AnyBroker, RequestTimedOutError, record_failure
+from groupwright.consumer._network.any_broker import AnyBroker, record_failure
+from groupwright.consumer._network.connection_errors import RequestTimedOutError
 from groupwright.consumer._network.request_stats import RequestStats
 from groupwright.consumer._protocol.known_brokers import Address, KnownBrokers, parse_addresses
 from groupwright.consumer._protocol.model import (
@@ -68,7 +69,7 @@ def _address(number: int) -> Address:
 
 
 class _Future:
-    """A result that a coroutine awaits, as kafka-python's."""
+    """A result that a coroutine awaits, as `Future`."""
 
     __slots__ = ("_error", "_value", "_waiting", "is_done")
 
@@ -325,7 +326,7 @@ class Network:
         request = bmsg.FindCoordinatorRequest(self.group_id)
 
         async def ask(address: Address) -> tuple[Address, bmsg.FindCoordinatorResponse]:
-            answered = self.request_stats.sent(request)
+            answered = self.request_stats.sent(type(request).__name__.removesuffix("Request"))
             response = await self._ask(address, request)
             answered(response)
             return address, response
@@ -560,7 +561,7 @@ class Network:
         if self._coordinator is None:
             raise DisconnectedError("the coordinator is not known")
         answer = None
-        answered = self.request_stats.sent(request)
+        answered = self.request_stats.sent(type(request).__name__.removesuffix("Request"))
         try:
             answer = await self._coordinator[1].request(request, timeout or self._config.request_timeout)
         finally:

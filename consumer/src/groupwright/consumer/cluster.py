@@ -1,14 +1,24 @@
-"""Connections to a cluster's brokers for requests of kafka-python, by a confluent-kafka configuration.
+"""Connections to a cluster's brokers for requests of Kafka's protocol, by a confluent-kafka configuration.
 
 For tools that need requests which confluent-kafka does not offer. The connections are those of the consumer's
 membership: the same settings, TLS and SASL, and the same error messages.
 
 Examples:
-    >>> from kafka.protocol.admin import ListGroupsRequest
+    >>> from groupwright.core.wire_format import INT16, INT32, STRING, Api, Array
+    >>> LIST_GROUPS = Api(
+    ...     "ListGroups",
+    ...     key=16,
+    ...     versions=(1, 2),
+    ...     request={},
+    ...     response={
+    ...         "throttle_time_ms": INT32,
+    ...         "error_code": INT16,
+    ...         "groups": Array({"group_id": STRING, "protocol_type": STRING}),
+    ...     },
+    ... )
     >>> def group_ids(config):
     ...     with ClusterConnection(config) as cluster:
-    ...         requests = {id: ListGroupsRequest() for id in cluster.brokers()}
-    ...         responses = cluster.send_all(requests).values()
+    ...         responses = cluster.send_all({id: LIST_GROUPS() for id in cluster.brokers()}).values()
     ...     return [group.group_id for response in responses for group in response.groups]
 """
 
@@ -20,11 +30,12 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from groupwright.consumer._config.config import read_connection
-from groupwright.consumer._network.any_broker import RequestRefusedError
 from groupwright.consumer._network.brokers import Brokers
-from groupwright.consumer._network.kafka_python import MetadataRequest
+from groupwright.consumer._network.connection_errors import RequestRefusedError
 from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.core import GroupwrightError
+from groupwright.core.kafka_apis import METADATA
+from groupwright.core.wire_format import Message, Request
 
 __all__ = ["Broker", "ClusterConnection", "ClusterConnectionError"]
 
@@ -106,22 +117,22 @@ class ClusterConnection:
 
     def brokers(self) -> dict[int, Broker]:
         """Return the brokers of the cluster by their ids, from Metadata."""
-        response = self.send(MetadataRequest(topics=[], max_version=12))
+        response = self.send(METADATA(topics=[]))
         return {row.node_id: Broker(row.node_id, row.host, row.port, row.rack) for row in response.brokers}
 
-    def send(self, request: Any, broker: int | None = None) -> Any:
+    def send(self, request: Request, broker: int | None = None) -> Message:
         """Send a request and return its response.
 
         Args:
-            request: A request of kafka-python, which is sent in the highest version that both know.
+            request: The request, which is sent in the newest version that the broker also has.
             broker: The broker's id, or None for any broker.
         """
-        response = self._send_each({broker: request})[broker]
+        response: Message | ClusterConnectionError = self._send_each({broker: request})[broker]
         if isinstance(response, ClusterConnectionError):
             raise response
         return response
 
-    def send_all(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+    def send_all(self, requests: Mapping[int, Request]) -> dict[int, Any]:
         """Send requests to several brokers at once.
 
         Args:
@@ -133,14 +144,15 @@ class ClusterConnection:
         """
         return self._send_each(requests)
 
-    def _send_each(self, requests: Mapping[_BrokerId, Any]) -> dict[_BrokerId, Any]:
+    def _send_each(self, requests: Mapping[_BrokerId, Request]) -> dict[_BrokerId, Any]:
         if self._is_closed:
             raise ClusterConnectionError("the connection is closed")
         self._refresh_token()
         responses: dict[_BrokerId, Any] = {}
         done = threading.Event()
 
-        async def send(broker: _BrokerId, request: Any) -> None:
+        async def send(broker: _BrokerId, request: Request) -> None:
+            response: Message | ClusterConnectionError
             try:
                 if broker is None:
                     response = await self._network.send_anywhere(request, self._timeout)

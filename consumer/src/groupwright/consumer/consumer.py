@@ -126,7 +126,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
             native = LibrdkafkaMembership(self._consumer_config, self._guard, self._interceptors, log)
             self._member, self._on_native_error = native, native.on_native_error
         else:
-            # Imports kafka-python, which takes 9 MB.
+            # Imported when it is needed, as the other is.
             from groupwright.consumer._membership.classic_membership import (  # noqa: PLC0415 - as above
                 ClassicMembership,
             )

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError
 
-from groupwright.cli._cluster import kafka_python as kafka
+from groupwright.cli._cluster import apis
 from groupwright.cli._cluster.description import DESCRIPTIONS
 from groupwright.cli._cluster.model import (
     CommittedOffset,
@@ -26,7 +26,6 @@ from groupwright.cli._cluster.requests import (
     offset_commit,
     offset_delete,
     open_transaction,
-    reason_of,
     topic_metadata,
     words,
 )
@@ -34,6 +33,8 @@ from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.consumer import ConfigurationError
 from groupwright.consumer.cluster import Broker, ClusterConnection, ClusterConnectionError
 from groupwright.core import TopicPartitionKey
+from groupwright.core.kafka_apis import METADATA
+from groupwright.core.wire_format import Message, Request
 
 EARLIEST, LATEST = -2, -1
 """Timestamps of `Cluster.offsets` for the beginning and the end of a log."""
@@ -98,10 +99,7 @@ class Cluster:
 
     def broker_settings(self, broker: int) -> dict[str, str]:
         """Return the settings of a broker, without secrets."""
-        resource = kafka.DescribeConfigsRequest.DescribeConfigsResource
-        request = kafka.DescribeConfigsRequest(
-            resources=[resource(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)]
-        )
+        request = apis.DESCRIBE_CONFIGS(resources=[{"resource_type": _BROKER, "resource_name": str(broker)}])
         try:
             row = self._connection.send(request, broker).results[0]
         except ClusterConnectionError as error:
@@ -134,14 +132,9 @@ class Cluster:
         rows = self._metadata(names).topics if names else ()
         return frozenset(row.name for row in rows if row.error_code in FORBIDDEN)
 
-    def _metadata(self, names: Collection[str] | None) -> Any:
-        topic = kafka.MetadataRequest.MetadataRequestTopic
+    def _metadata(self, names: Collection[str] | None) -> Message:
         return self._send(
-            kafka.MetadataRequest(
-                topics=None if names is None else [topic(name=name) for name in sorted(names)],
-                allow_auto_topic_creation=False,
-                max_version=12,
-            )
+            METADATA(topics=None if names is None else [{"name": name} for name in sorted(names)])
         )
 
     # --- Groups -------------------------------------------------------------------------------------
@@ -152,12 +145,12 @@ class Cluster:
         A broker lists only the groups that this client may describe.
         """
         brokers = self.brokers()
-        responses = self._connection.send_all(dict.fromkeys(brokers, kafka.ListGroupsRequest()))
+        responses = self._connection.send_all(dict.fromkeys(brokers, apis.LIST_GROUPS()))
         found: dict[str, ListedGroup] = {}
         silent: dict[Broker, str] = {}
         for id_, response in responses.items():
             if isinstance(response, ClusterConnectionError):
-                silent[brokers[id_]] = reason_of(response)
+                silent[brokers[id_]] = str(response)
             elif response.error_code:
                 silent[brokers[id_]] = words(response.error_code)
             else:
@@ -203,12 +196,9 @@ class Cluster:
         While a transaction with a commit is open, this is the offset committed before it: OffsetFetch
         is sent without `require_stable`.
         """
-        group = kafka.OffsetFetchRequest.OffsetFetchRequestGroup
 
-        def request(some: list[str]) -> Any:
-            return kafka.OffsetFetchRequest(
-                groups=[group(group_id=id_, topics=None) for id_ in some], min_version=8, max_version=8
-            )
+        def request(some: list[str]) -> Request:
+            return apis.OFFSETS_FETCH(groups=[{"group_id": id_} for id_ in some])
 
         rows = self._send_about_groups(ids, request, lambda response: response.groups)
         return {
@@ -296,7 +286,7 @@ class Cluster:
         known: dict[TopicPartitionKey, int | None] = {}
         for leader, response in self._connection.send_all(requests).items():
             if isinstance(response, ClusterConnectionError):
-                errors |= dict.fromkeys(by_leader[leader], f"broker {leader}: {reason_of(response)}")
+                errors |= dict.fromkeys(by_leader[leader], f"broker {leader}: {response!s}")
                 continue
             for topic in response.topics:
                 for row in topic.partitions:
@@ -318,13 +308,11 @@ class Cluster:
         listed = self._connection.send_all(
             dict.fromkeys(
                 self.brokers(),
-                kafka.ListTransactionsRequest(
-                    state_filters=list(_OPEN), producer_id_filters=[], duration_filter=-1, max_version=1
-                ),
+                apis.LIST_TRANSACTIONS(state_filters=_OPEN),
             )
         )
         requests = {
-            broker: kafka.DescribeTransactionsRequest(
+            broker: apis.DESCRIBE_TRANSACTIONS(
                 transactional_ids=[row.transactional_id for row in response.transaction_states]
             )
             for broker, response in listed.items()
@@ -337,14 +325,14 @@ class Cluster:
 
     # --- Sending ------------------------------------------------------------------------------------
 
-    def _send(self, request: Any) -> Any:
+    def _send(self, request: Request) -> Message:
         try:
             return self._connection.send(request)
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
 
     def _errors_by_partition(
-        self, group: str, request: Any, right: str
+        self, group: str, request: Request, right: str
     ) -> dict[TopicPartitionKey, str | None]:
         """Send a request about a group's offsets; return the error of each partition, or None.
 
@@ -436,9 +424,7 @@ class Cluster:
         unknown = [id_ for id_ in ids if id_ not in self._coordinators]
         for start in range(0, len(unknown), _GROUPS_A_REQUEST):
             some = unknown[start : start + _GROUPS_A_REQUEST]
-            response = self._connection.send(
-                kafka.FindCoordinatorRequest(key_type=0, coordinator_keys=some, min_version=4)
-            )
+            response = self._connection.send(apis.FIND_COORDINATORS(key_type=0, coordinator_keys=some))
             for row in response.coordinators:
                 if row.error_code in FORBIDDEN:
                     raise forbidden(f"the group {row.key!r}", row.error_code, "DESCRIBE on the group")
@@ -455,6 +441,6 @@ class Cluster:
             else "Check bootstrap.servers, and that a broker runs there"
         )
         return CommandError(
-            f"cannot query the cluster at {self._address}: {reason_of(error)}. {advice}",
+            f"cannot query the cluster at {self._address}: {error!s}. {advice}",
             ExitStatus.UNREACHABLE,
         )

@@ -9,9 +9,10 @@ from groupwright.assignors import (
     decode_assignment,
     decode_subscription,
 )
-from groupwright.cli._cluster import kafka_python as kafka
+from groupwright.cli._cluster import apis
 from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType, Partitions
 from groupwright.consumer.cluster import Broker
+from groupwright.core.kafka_apis import DESCRIBE_GROUPS
 
 _CONSUMER = "consumer"
 _STABLE = "Stable"
@@ -36,7 +37,7 @@ def described_classic(row: Any, coordinator: Broker) -> DescribedGroup:
 
 def _classic_member(row: Any, *, is_known: bool) -> GroupMember:
     fields: dict[str, Any] = {}
-    metadata, assignment = bytes(row.member_metadata or b""), bytes(row.member_assignment or b"")
+    metadata, assignment = row.member_metadata, row.member_assignment
     if is_known:
         try:
             subscription = decode_subscription(metadata)
@@ -185,9 +186,9 @@ def _plain(partitions: PartitionsByTopic) -> Partitions:
 
 
 DESCRIPTIONS: tuple[tuple[Callable[[list[str]], Any], Callable[[Any, Broker], DescribedGroup]], ...] = (
-    (lambda ids: kafka.DescribeGroupsRequest(groups=ids, max_version=6), described_classic),
-    (lambda ids: kafka.ConsumerGroupDescribeRequest(group_ids=ids), described_consumer),
-    (lambda ids: kafka.ShareGroupDescribeRequest(group_ids=ids), described_share),
-    (lambda ids: kafka.StreamsGroupDescribeRequest(group_ids=ids), described_streams),
+    (lambda ids: DESCRIBE_GROUPS(groups=ids), described_classic),
+    (lambda ids: apis.CONSUMER_GROUP_DESCRIBE(group_ids=ids), described_consumer),
+    (lambda ids: apis.SHARE_GROUP_DESCRIBE(group_ids=ids), described_share),
+    (lambda ids: apis.STREAMS_GROUP_DESCRIBE(group_ids=ids), described_streams),
 )
 """Requests that describe groups of each type, and the readers of their responses' rows."""

@@ -1,6 +1,6 @@
 """Requests to brokers, their responses as the model's objects, and their errors in words."""
 
-import re
+import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from groupwright.cli._cluster import kafka_python as kafka
+from groupwright.cli._cluster import apis
 from groupwright.cli._cluster.model import (
     CommittedOffset,
     GroupType,
@@ -17,8 +17,9 @@ from groupwright.cli._cluster.model import (
     TopicMetadata,
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
-from groupwright.consumer.cluster import ClusterConnectionError
 from groupwright.core import TopicPartitionKey
+from groupwright.core.kafka_apis import LIST_OFFSETS, OFFSET_COMMIT
+from groupwright.core.wire_format import Request
 
 FORBIDDEN = frozenset(
     {
@@ -27,7 +28,6 @@ FORBIDDEN = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
-_EXCEPTION = re.compile(r"\bKafka\w*Error: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def topic_metadata(row: Any, racks: Mapping[int, str]) -> TopicMetadata:
     rows = sorted(row.partitions, key=lambda each: each.partition_index)
     return TopicMetadata(
         name=row.name,
-        id=str(row.topic_id),
+        id=str(uuid.UUID(bytes=row.topic_id)),
         leaders=tuple(each.leader_id for each in rows),
         racks=tuple(frozenset(racks[node] for node in each.replica_nodes if node in racks) for each in rows),
         is_internal=bool(row.is_internal),
@@ -79,62 +79,43 @@ def open_transaction(row: Any) -> OpenTransaction:
     )
 
 
-def offset_commit(group: str, offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> Any:
+def offset_commit(group: str, offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> Request:
     """Return the request that commits offsets of a group without members."""
-    topic = kafka.OffsetCommitRequest.OffsetCommitRequestTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for (name, partition), offset in offsets.items():
         by_topic[name].append(
-            topic.OffsetCommitRequestPartition(
-                partition_index=partition,
-                committed_offset=offset.offset,
-                committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
-                committed_metadata=offset.metadata,
-            )
+            {
+                "partition_index": partition,
+                "committed_offset": offset.offset,
+                "committed_leader_epoch": -1 if offset.leader_epoch is None else offset.leader_epoch,
+                "committed_metadata": offset.metadata,
+            }
         )
-    return kafka.OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
-        max_version=8,  # later versions need topic ids
-    )
+    topics = [{"name": name, "partitions": rows} for name, rows in by_topic.items()]
+    return OFFSET_COMMIT(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics)
 
 
-def offset_delete(group: str, partitions: Iterable[TopicPartitionKey]) -> Any:
+def offset_delete(group: str, partitions: Iterable[TopicPartitionKey]) -> Request:
     """Return the request that deletes committed offsets."""
-    topic = kafka.OffsetDeleteRequest.OffsetDeleteRequestTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for name, partition in partitions:
-        by_topic[name].append(topic.OffsetDeleteRequestPartition(partition_index=partition))
-    return kafka.OffsetDeleteRequest(
-        group_id=group, topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()]
-    )
+        by_topic[name].append({"partition_index": partition})
+    topics = [{"name": name, "partitions": rows} for name, rows in by_topic.items()]
+    return apis.OFFSET_DELETE(group_id=group, topics=topics)
 
 
-def describe_share_offsets(groups: Iterable[str]) -> Any:
+def describe_share_offsets(groups: Iterable[str]) -> Request:
     """Return the request for all start offsets of share groups."""
-    group = kafka.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
-    return kafka.DescribeShareGroupOffsetsRequest(groups=[group(group_id=id_, topics=None) for id_ in groups])
+    return apis.DESCRIBE_SHARE_GROUP_OFFSETS(groups=[{"group_id": id_} for id_ in groups])
 
 
-def list_offsets(partitions: Iterable[TopicPartitionKey], timestamp: int, *, read_committed: bool) -> Any:
+def list_offsets(partitions: Iterable[TopicPartitionKey], timestamp: int, *, read_committed: bool) -> Request:
     """Return the request for offsets of logs; see `Cluster.offsets`."""
-    topic = kafka.ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for name, partition in partitions:
-        row = topic.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-        by_topic[name].append(row)
-    return kafka.ListOffsetsRequest(
-        isolation_level=int(read_committed),
-        topics=[topic(name=name, partitions=rows) for name, rows in by_topic.items()],
-        max_version=7,
-    )
-
-
-def reason_of(error: ClusterConnectionError) -> str:
-    """Return why there is no connection, without the names of kafka-python's exceptions."""
-    return _EXCEPTION.sub("", str(error))
+        by_topic[name].append({"partition_index": partition, "timestamp": timestamp})
+    topics = [{"name": name, "partitions": rows} for name, rows in by_topic.items()]
+    return LIST_OFFSETS(isolation_level=int(read_committed), topics=topics)
 
 
 def words(code: int) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from groupwright.consumer._config.network_config import NetworkConfig
+from groupwright.consumer._config.network_config import NetworkConfig, Transport
 from groupwright.consumer._config.security import MECHANISMS, Security, read_security
 from groupwright.consumer._config.settings import SETTINGS, flatten, refuse_unsupported, with_values
 from groupwright.consumer._protocol.subscription import read_pattern
@@ -49,8 +49,6 @@ _BARE_IPV6 = re.compile(r"[0-9a-fA-F.]*(:[0-9a-fA-F.]*){2,}")
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _DNS_LOOKUPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 _RECOVERIES = ("rebootstrap", "none")
-_NEVER_MS = 2_147_483_647
-"""Milliseconds that stand for "never" in kafka-python's settings."""
 _DEFAULTS: Mapping[str, object] = {
     **DEFAULTS,
     "allow.auto.create.topics": False,
@@ -369,21 +367,19 @@ def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> T
     return timing
 
 
-def _transport(reader: _Reader) -> dict[str, object]:
-    """Return the settings of sockets and connections, by the names of `transport.Connections`."""
-    set_up = reader.number("socket.connection.setup.timeout.ms")
-    return {
-        "address_family": _FAMILIES[reader.choice("broker.address.family", tuple(_FAMILIES))],
-        "resolves_canonical_names": reader.choice("client.dns.lookup", _DNS_LOOKUPS) != _DNS_LOOKUPS[0],
-        "rebootstraps": reader.choice("metadata.recovery.strategy", _RECOVERIES) == _RECOVERIES[0],
-        "connections_max_idle_ms": reader.number("connections.max.idle.ms") or _NEVER_MS,
-        "receive_message_max_bytes": reader.number("receive.message.max.bytes"),
-        "reconnect_backoff_ms": reader.number("reconnect.backoff.ms"),
-        "reconnect_backoff_max_ms": reader.number("reconnect.backoff.max.ms"),
-        "socket_connection_setup_timeout_ms": set_up,
-        "socket_connection_setup_timeout_max_ms": set_up,
-        "socket_options": _socket_options(reader),
-    }
+def _transport(reader: _Reader) -> Transport:
+    """Return the settings of sockets and connections."""
+    return Transport(
+        address_family=_FAMILIES[reader.choice("broker.address.family", tuple(_FAMILIES))],
+        socket_options=_socket_options(reader),
+        setup_timeout=reader.seconds("socket.connection.setup.timeout.ms"),
+        max_idle=reader.seconds("connections.max.idle.ms"),
+        max_bytes=reader.number("receive.message.max.bytes"),
+        reconnect_backoff=reader.seconds("reconnect.backoff.ms"),
+        reconnect_backoff_max=reader.seconds("reconnect.backoff.max.ms"),
+        resolves_canonical_names=reader.choice("client.dns.lookup", _DNS_LOOKUPS) != _DNS_LOOKUPS[0],
+        rebootstraps=reader.choice("metadata.recovery.strategy", _RECOVERIES) == _RECOVERIES[0],
+    )
 
 
 def _socket_options(reader: _Reader) -> list[tuple[int, int, int]]:

@@ -1,8 +1,7 @@
 """Kerberos service tickets, fetched before a connection authenticates.
 
-kafka-python would fetch the ticket on the event loop. There a slow KDC would delay heartbeats, and an error
-of the Kerberos library would look like a lost connection, which is retried forever. `fetch_ticket` puts the
-ticket into the credential cache, where kafka-python finds it.
+On the event loop, a slow KDC would delay heartbeats. `fetch_ticket` puts the ticket into the credential
+cache, where the SASL mechanism finds it.
 """
 
 import importlib

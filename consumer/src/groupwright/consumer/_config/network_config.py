@@ -1,10 +1,31 @@
-"""Configuration of the membership's connections. Not in `_network`, whose import takes kafka-python along."""
+"""Configuration of the membership's connections. Not in `_network`, which is imported when it is needed."""
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from groupwright.consumer._config.security import Security
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """Settings of sockets and connections; times in seconds."""
+
+    address_family: int = socket.AF_UNSPEC
+    socket_options: Sequence[tuple[int, int, int]] = ()
+    """Level, option and value of each."""
+    setup_timeout: float = 30.0
+    """Longest time from the resolution of a name to the end of the authentication."""
+    max_idle: float = 0.0
+    """Time after which an idle connection is closed; 0: never."""
+    max_bytes: int = 100_000_000
+    """Longest response, in bytes."""
+    reconnect_backoff: float = 0.1
+    reconnect_backoff_max: float = 10.0
+    resolves_canonical_names: bool = False
+    """Whether `bootstrap.servers` are replaced by the canonical names of their hosts."""
+    rebootstraps: bool = True
+    """Whether `bootstrap.servers` are asked once the cluster has named its brokers (KIP-899)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,5 +41,4 @@ class NetworkConfig:
     request_timeout: float = 60.0
     allow_auto_create_topics: bool = False
     security: Security = field(default_factory=Security)
-    transport: Mapping[str, Any] = field(default_factory=dict)
-    """Keyword arguments of `transport.Connections`: settings of sockets and connections."""
+    transport: Transport = field(default_factory=Transport)

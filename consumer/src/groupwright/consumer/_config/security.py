@@ -6,7 +6,6 @@ membership's connections do not support raise `ConfigurationError` when the cons
 
 import importlib.util
 import logging
-import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from groupwright.core.spelling import did_you_mean
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_KERBEROS = "sspi" if os.name == "nt" else "gssapi"
+_KERBEROS = "gssapi"
 MECHANISMS = (*_BY_PASSWORD, "OAUTHBEARER", "GSSAPI")
 _OF_SECURITY = ("ssl.", "sasl.", "https.")
 

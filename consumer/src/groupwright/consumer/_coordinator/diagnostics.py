@@ -17,7 +17,6 @@ _TIMEOUT = 5.0  # seconds for the group to become stable, so that its assignor i
 _RETRY_INTERVAL = 0.2  # seconds between two DescribeGroups
 _STABLE = "Stable"
 _DEAD = "Dead"
-_LIBRARIES = {"groupwright", "kafka"}
 
 _HINTS = {
     ErrorCode.UNSUPPORTED_VERSION: (
@@ -72,7 +71,7 @@ def application_traceback(error: Exception) -> TracebackType | None:
     """Return the traceback of an error from the application's own code on, or all of it if there is none."""
     found = error.__traceback__
     while found is not None:
-        if str(found.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _LIBRARIES:
+        if str(found.tb_frame.f_globals.get("__name__")).partition(".")[0] != "groupwright":
             return found
         found = found.tb_next
     return error.__traceback__

@@ -96,7 +96,7 @@ class ClassicMembership:
             prefetch,
             guard,
             log,
-            delay=2 * network.transport["reconnect_backoff_max_ms"] / 1000 + _CONNECT_SECONDS,
+            delay=2 * network.transport.reconnect_backoff_max + _CONNECT_SECONDS,
         )
         self._inbox = Inbox(guard.wake)
         self._driver = Driver(

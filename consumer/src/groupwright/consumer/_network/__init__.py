@@ -1,1 +1,1 @@
-"""Connections to brokers, over kafka-python, which no other package imports."""
+"""Connections to brokers: the event loop, TLS, SASL, and the requests of the membership."""

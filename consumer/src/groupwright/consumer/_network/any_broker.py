@@ -5,30 +5,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
+from groupwright.consumer._network.connection_errors import RequestRefusedError, RequestTimedOutError
 from groupwright.consumer._protocol.known_brokers import Address, KnownBrokers, describe, stagger
 from groupwright.consumer._protocol.model import DisconnectedError
 
 _Result = TypeVar("_Result")
 
 
-class RequestRefusedError(DisconnectedError):
-    """A request that fails again unchanged.
-
-    Credentials or authorization are wrong, or the broker is too old.
-    """
-
-    def __init__(self, code: int, message: str) -> None:
-        """Create it with the broker's error `code`, or the one that librdkafka has for this failure."""
-        super().__init__(message)
-        self.code = code
-
-
 class NoBrokerError(DisconnectedError):
     """Every known broker was asked, and none has answered; the message has the reason of each."""
-
-
-class RequestTimedOutError(DisconnectedError):
-    """A broker did not respond in time."""
 
 
 class EventLoop(Protocol):

@@ -1,23 +1,18 @@
-"""Connections to the brokers of a cluster, and requests to any of them.
+"""Connections to the brokers of a cluster, and requests to any of them."""
 
-kafka-python's internal layers (`kafka.net`, `kafka.protocol`) implement version negotiation, TLS, SASL,
-reconnects and backoff.
-"""
-
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError
 
 from groupwright.consumer._config.network_config import NetworkConfig
-from groupwright.consumer._config.version import VERSION
-from groupwright.consumer._network.any_broker import AnyBroker, RequestRefusedError, RequestTimedOutError
-from groupwright.consumer._network.codecs import MAX_VERSION
-from groupwright.consumer._network.connection_errors import ConnectionClosedError, RefusedError
+from groupwright.consumer._network.any_broker import AnyBroker
+from groupwright.consumer._network.connection import Connection, ConnectionSettings
+from groupwright.consumer._network.connection_errors import ConnectionClosedError, RequestRefusedError
 from groupwright.consumer._network.event_loop import Loop
-from groupwright.consumer._network.kafka_python import MetadataRequest, kafka_errors
-from groupwright.consumer._network.transport import Connections
+from groupwright.consumer._network.stream import canonical_names
 from groupwright.consumer._protocol.known_brokers import (
     Address,
     ConnectionBackoff,
@@ -25,14 +20,9 @@ from groupwright.consumer._protocol.known_brokers import (
     parse_addresses,
 )
 from groupwright.consumer._protocol.model import DisconnectedError
+from groupwright.core.kafka_apis import METADATA
+from groupwright.core.wire_format import Message, Request
 
-_NOT_RETRIABLE = (
-    kafka_errors.AuthorizationError,
-    kafka_errors.SaslAuthenticationFailedError,
-    kafka_errors.UnsupportedSaslMechanismError,
-    kafka_errors.IllegalSaslStateError,
-)
-_TIMEOUTS = (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)
 _EARLY_CLOSES = 3  # consecutive closes at the first request, as of a listener that requires SASL
 _LONGEST_BACKOFF = 0.25
 """Longest pause between two connections to a broker, in seconds. In an outage librdkafka connects up to 20
@@ -53,34 +43,22 @@ class Brokers(Loop):
         """Prepare; nothing is connected before the first request."""
         super().__init__(config.client_id)
         self._config = config
-        security, transport = config.security, dict(config.transport)
-        first = transport.pop("reconnect_backoff_ms", 100) / 1000
-        longest = max(first, _LONGEST_BACKOFF)
-        longest = min(transport.pop("reconnect_backoff_max_ms", longest * 1000) / 1000, longest)
-        self._resolves_names = transport.pop("resolves_canonical_names", False)
+        security, transport = config.security, config.transport
+        first = transport.reconnect_backoff
+        longest = min(transport.reconnect_backoff_max, max(first, _LONGEST_BACKOFF))
         self._configured = parse_addresses(config.bootstrap_servers)
         self._known = KnownBrokers(
-            self._configured,
-            ConnectionBackoff(first, longest),
-            rebootstraps=transport.pop("rebootstraps", True),
+            self._configured, ConnectionBackoff(first, longest), rebootstraps=transport.rebootstraps
         )
-        self._manager = Connections(
-            self._net,
-            self._known,
-            client_id=config.client_id,
-            client_software_name="groupwright",
-            client_software_version=VERSION,
-            request_timeout_ms=milliseconds(config.request_timeout),
-            security_protocol=security.protocol,
-            ssl_context=security.tls,
-            sasl_mechanism=security.mechanism,
-            sasl_plain_username=security.escaped(security.username or ""),
-            sasl_plain_password=security.password,
-            sasl_kerberos_service_name=security.kerberos_service,
-            tokens=security.tokens,
-            kinit=security.kinit,
-            **transport,
+        self._settings = ConnectionSettings(
+            config.client_id,
+            security,
+            config.request_timeout,
+            transport,
+            username=security.escaped(security.username or ""),
+            password=security.password or "",
         )
+        self._connections: dict[Node, Connection] = {}
         self._users: Counter[Address] = Counter()
         """Attempts that use the connection to an address."""
         self._early_closes = 0
@@ -88,13 +66,19 @@ class Brokers(Loop):
 
     def end(self) -> None:
         """Close all connections and end the thread; for the network thread."""
-        self.ended = True
-        self._manager.close()
         super().end()
+        for connection in list(self._connections.values()):
+            connection.close()
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Use these for new connections and reauthentication; callable from any thread."""
-        self.call_soon(self._manager.set_sasl_credentials, self._config.security.escaped(username), password)
+        """Use these for new connections, and when open ones authenticate again; callable from any thread."""
+
+        def change() -> None:
+            self._settings.username = self._config.security.escaped(username)
+            self._settings.password = password
+            self._known.retry_now()
+
+        self.call_soon(change)
 
     @property
     def any_broker_timeout(self) -> float:
@@ -107,14 +91,15 @@ class Brokers(Loop):
 
     # --- Requests that any broker answers
 
-    async def ask_anywhere(self, request: Any, timeout: float | None = None) -> Any:
+    async def ask_anywhere(self, request: Request, timeout: float | None = None) -> Message:
         """Send a request that changes nothing; return the first response.
 
         The next broker is asked as soon as one has failed, and also while one takes long.
         """
-        return await self._first(lambda address: self._ask(address, request, timeout))
+        response: Message = await self._first(lambda address: self._ask(address, request, timeout))
+        return response
 
-    async def send_anywhere(self, request: Any, timeout: float) -> Any:
+    async def send_anywhere(self, request: Request, timeout: float) -> Message:
         """Send a request to one broker, the first that accepts this client; return its response."""
         address = await self._first(self._hold, discard=self._release)
         try:
@@ -122,7 +107,7 @@ class Brokers(Loop):
         finally:
             self._release(address)
 
-    async def send_to_broker(self, request: Any, broker: int, timeout: float) -> Any:
+    async def send_to_broker(self, request: Request, broker: int, timeout: float) -> Message:
         """Send a request to the broker of an id; return its response."""
         if not self._known.has_metadata:
             self._release(await self._first(self._hold, discard=self._release))
@@ -138,7 +123,9 @@ class Brokers(Loop):
     ) -> _Result:
         """Return the result of the first attempt that succeeds; later results are discarded."""
         await self._resolve_bootstrap()
-        connected = {each for each in self._known.order(0.0) if self._manager.is_connected(str(each))}
+        connected = {
+            node.address for node, each in self._connections.items() if each.is_open and not node.purpose
+        }
         return await AnyBroker(self, self._known, attempt, connected=connected, discard=discard).result()
 
     async def _resolve_bootstrap(self) -> None:
@@ -146,18 +133,20 @@ class Brokers(Loop):
 
         It is awaited only while no other broker is known: a name server may be down.
         """
-        if not self._resolves_names:
+        if not self._config.transport.resolves_canonical_names:
             return
 
         async def resolve() -> None:
-            self._known.set_bootstrap(await self._manager.canonical_names(self._configured))
+            transport = self._config.transport
+            deadline, family = time.monotonic() + transport.setup_timeout, transport.address_family
+            self._known.set_bootstrap(await canonical_names(self, self._configured, deadline, family))
 
         if self._known.has_metadata:
             self.spawn(resolve())
         else:
             await resolve()
 
-    async def _ask(self, address: Address, request: Any, timeout: float | None = None) -> Any:
+    async def _ask(self, address: Address, request: Request, timeout: float | None = None) -> Message:
         """Send a request over a connection that has been accepted; return the response."""
         await self._hold(address)
         try:
@@ -169,9 +158,9 @@ class Brokers(Loop):
         finally:
             self._release(address)
 
-    async def _send_at(self, address: Address, request: Any, timeout: float | None) -> Any:
-        response = await self.send_to(request, self._manager.node_at(address), timeout)
-        if isinstance(request, MetadataRequest):
+    async def _send_at(self, address: Address, request: Request, timeout: float | None) -> Message:
+        response = await self.send_to(request, Node(address), timeout)
+        if request.api is METADATA:
             self._learn(response, address)
         return response
 
@@ -179,7 +168,7 @@ class Brokers(Loop):
         """Connect, if there is no connection that was accepted, and keep the connection until `_release`."""
         self._users[address] += 1
         try:
-            connection = await self._await_connection(self._manager.node_at(address))
+            connection = await self._await_connection(Node(address))
             if not connection.has_answered:
                 await self._check_accepted(address)
                 connection.has_answered = True
@@ -194,19 +183,21 @@ class Brokers(Loop):
         if self._users[address] <= 0:
             del self._users[address]
             if not self._known.is_named(address):
-                self._manager.close_if_idle(self._manager.node_at(address))
+                connection = self._connections.get(Node(address))
+                if connection is not None and connection.is_idle:
+                    connection.close()
 
     async def _check_accepted(self, address: Address) -> None:
         """Send Metadata, to which a broker responds only after authentication, and learn the brokers.
 
         A listener that requires SASL closes the connection of a client that does not authenticate.
         """
-        request = MetadataRequest(topics=[], max_version=MAX_VERSION[MetadataRequest])
+        request = METADATA(topics=[])
         timeout = self._known.timeout(address, self.any_broker_timeout, self._config.request_timeout)
         try:
             await self._send_at(address, request, timeout)
         except DisconnectedError as error:
-            self._early_closes += isinstance(error.__cause__, ConnectionClosedError)
+            self._early_closes += isinstance(error, ConnectionClosedError)
             # Once a broker has accepted this client, a closed connection is that of a broker that stops.
             if self._was_accepted or self._early_closes < _EARLY_CLOSES:
                 raise
@@ -218,7 +209,7 @@ class Brokers(Loop):
             ) from error
         self._early_closes, self._was_accepted = 0, True
 
-    def _learn(self, response: Any, source: Address) -> None:
+    def _learn(self, response: Message, source: Address) -> None:
         """Take the brokers' addresses in a response to Metadata.
 
         Raises:
@@ -232,56 +223,39 @@ class Brokers(Loop):
 
     # --- Requests to one broker
 
-    async def send_to(self, request: Any, node: Any, timeout: float | None) -> Any:
-        """Send a request over the connection of a node id; return its response."""
-        return await self._await(lambda: self._request(request, node, timeout))
+    async def send_to(self, request: Request, node: "Node", timeout: float | None) -> Message:
+        """Send a request over the connection to a node, a new one if there is none; return its response."""
+        return await self._connection(node).send(request, timeout)
 
-    def _request(self, request: Any, node: Any, timeout: float | None) -> Any:
-        timeout_ms = None if timeout is None else milliseconds(timeout)
-        return self._manager.send(request, node_id=node, request_timeout_ms=timeout_ms)
+    async def _await_connection(self, node: "Node", timeout: float | None = None) -> Connection:
+        """Return the connection to a node once it is open; `timeout` is that of a new one."""
+        await self.sleep(self._known.delay(node.address, time.monotonic()))
+        connection = self._connection(node, timeout)
+        await connection.opened()
+        return connection
 
-    async def _await_connection(self, node: str, timeout: float | None = None) -> Any:
-        """Return the connection of a node id once it is established; `timeout` is that of a new one."""
-        await self.sleep(self._manager.connection_delay(node))
-        timeout_ms = None if timeout is None else milliseconds(timeout)
-        return await self._await(lambda: self._manager.get_connection(node, timeout_ms))
+    def _connection(self, node: "Node", timeout: float | None = None) -> Connection:
+        """Return the connection to a node; open one if there is none.
 
-    async def _await(self, begin: Callable[[], Any]) -> Any:
-        """Await what `begin` returns; convert exceptions to `RequestRefusedError` or `DisconnectedError`.
-
-        `begin` is called here, so that its own exceptions are converted, too.
+        Raises:
+            DisconnectedError: It must not be opened yet.
         """
-        try:
-            return await begin()
-        except RefusedError as error:
-            raise RequestRefusedError(error.code, str(error)) from error
-        except _NOT_RETRIABLE as error:
-            raise RequestRefusedError(
-                error.errno, f"the broker refused the connection: {self._words(error)}"
-            ) from error
-        except kafka_errors.UnsupportedVersionError as error:
-            message = f"the broker is too old for this consumer: {error}"
-            raise RequestRefusedError(error.errno, message) from error
-        except _TIMEOUTS as error:
-            raise RequestTimedOutError(_words(error)) from error
-        except Exception as error:  # internal layers may raise anything; the caller logs it and retries
-            raise DisconnectedError(_words(error)) from error
-
-    def _words(self, error: Any) -> str:
-        """Return the broker's error message, or a hint if there is none."""
-        said = str(error.args[0]).removeprefix(f"{type(error).__name__}: ") if error.args else ""
-        security = self._config.security
-        match error:
-            case kafka_errors.UnsupportedSaslMechanismError():
-                return said or f"it does not offer sasl.mechanism {security.mechanism}"
-            case kafka_errors.IllegalSaslStateError():
-                return f"its listener takes no SASL, so security.protocol {security.protocol} is wrong here"
-        return said or type(error).__name__
+        found = self._connections.get(node)
+        if found is not None and not found.is_closed:
+            return found
+        now = time.monotonic()
+        if self._known.delay(node.address, now) > 0:
+            raise DisconnectedError(f"{node.address} is not connected")
+        deadline = now + (self._config.transport.setup_timeout if timeout is None else timeout)
+        self._connections[node] = Connection(self, node.address, self._settings, self._known, deadline)
+        return self._connections[node]
 
 
-def _words(error: Exception) -> str:
-    """Return an error's message, without the name of its class that kafka-python puts before it."""
-    return str(error).removeprefix(f"{type(error).__name__}: ") or type(error).__name__
+class Node(NamedTuple):
+    """What a connection is to: an address, and its purpose if it is not for all requests."""
+
+    address: Address
+    purpose: str = ""
 
 
 def milliseconds(seconds: float) -> int:

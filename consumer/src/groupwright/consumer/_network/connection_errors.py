@@ -4,35 +4,31 @@ import ssl
 
 from confluent_kafka import KafkaError
 
-from groupwright.consumer._network.kafka_python import kafka_errors
+from groupwright.consumer._protocol.model import DisconnectedError
 
 _UNTRUSTED = frozenset({2, 18, 19, 20, 21, 27})  # X509_V_ERR_… of OpenSSL's x509_vfy.h, as the next two
 _EXPIRED = frozenset({9, 10})
 _NAME_MISMATCH = frozenset({62, 64})
 
 
-class RefusedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # kafka-python has no types
-    """The broker rejects the connection, and a retry will not help.
+class RequestRefusedError(DisconnectedError):
+    """A request or a connection that fails again unchanged.
 
-    TLS, credentials or Kerberos are misconfigured.
+    TLS, credentials or authorization are wrong, or the broker is too old.
     """
 
     def __init__(self, code: int, message: str) -> None:
-        """Create it with the error `code` that librdkafka has for this failure."""
+        """Create it with the broker's error `code`, or the one that librdkafka has for this failure."""
         super().__init__(message)
         self.code = code
 
-    def __str__(self) -> str:
-        """Return the message alone."""
-        return str(self.args[0])
+
+class RequestTimedOutError(DisconnectedError):
+    """A broker did not respond in time."""
 
 
-class ConnectionClosedError(kafka_errors.KafkaConnectionError):  # type: ignore[misc] # as above
+class ConnectionClosedError(DisconnectedError):
     """The broker closed the connection."""
-
-    def __str__(self) -> str:
-        """Return the message alone."""
-        return str(self.args[0])
 
 
 def openssl_reason(error: ssl.SSLError) -> str:
@@ -45,7 +41,7 @@ def text_of(error: ssl.SSLError) -> str:
     return (openssl_reason(error) or str(error)).replace("_", " ").lower()
 
 
-def certificate_error(address: str, error: ssl.SSLCertVerificationError) -> RefusedError:
+def certificate_error(address: str, error: ssl.SSLCertVerificationError) -> RequestRefusedError:
     """Return the error for a broker's certificate that was not verified, with advice."""
     match error.verify_code:
         case code if code in _NAME_MISMATCH:
@@ -61,10 +57,10 @@ def certificate_error(address: str, error: ssl.SSLCertVerificationError) -> Refu
             advice = "see ssl.ca.location and ssl.crl.location"
     reason = error.verify_message.rstrip(".")
     message = f"the certificate of the broker {address} is not accepted: {reason}; {advice}"
-    return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code
+    return RequestRefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code
 
 
-def alert_error(message: str, error: ssl.SSLError) -> RefusedError:
+def alert_error(message: str, error: ssl.SSLError) -> RequestRefusedError:
     """Return the error for a TLS connection that the broker closed with an alert, with advice."""
     reason = openssl_reason(error)
     if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason:  # the latter before TLS 1.3
@@ -80,4 +76,4 @@ def alert_error(message: str, error: ssl.SSLError) -> RefusedError:
             "; it does not accept this client's certificate: has the one in ssl.certificate.location "
             "expired, or is it of an authority that the broker does not trust?"
         )
-    return RefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code
+    return RequestRefusedError(KafkaError._SSL, message)  # noqa: SLF001 - librdkafka's public code

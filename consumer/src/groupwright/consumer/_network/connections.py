@@ -14,23 +14,10 @@ from confluent_kafka import KafkaError
 
 from groupwright.assignors import JoinedMember, Topic
 from groupwright.consumer._config.network_config import NetworkConfig
-from groupwright.consumer._network.any_broker import NoBrokerError, RequestRefusedError, record_failure
-from groupwright.consumer._network.brokers import Brokers, milliseconds
-from groupwright.consumer._network.codecs import MAX_VERSION
+from groupwright.consumer._network.any_broker import NoBrokerError, record_failure
+from groupwright.consumer._network.brokers import Brokers, Node, milliseconds
+from groupwright.consumer._network.connection_errors import RequestRefusedError
 from groupwright.consumer._network.event_loop import Timer
-from groupwright.consumer._network.kafka_python import (
-    DescribeGroupsRequest,
-    FindCoordinatorRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    OffsetCommitRequest,
-    OffsetFetchRequest,
-    SyncGroupRequest,
-    kafka_errors,
-)
 from groupwright.consumer._network.request_stats import RequestStats
 from groupwright.consumer._protocol.known_brokers import Address
 from groupwright.consumer._protocol.model import (
@@ -50,6 +37,19 @@ from groupwright.consumer._protocol.model import (
     SyncGroupResponse,
     TopicPartitionKey,
 )
+from groupwright.core.kafka_apis import (
+    DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+)
+from groupwright.core.wire_format import Message, Request
 
 __all__ = ["Network", "NetworkConfig", "NoBrokerError", "RequestRefusedError", "Timer"]
 
@@ -79,10 +79,9 @@ class Network(Brokers):
         """Prepare; nothing is connected before the first request."""
         super().__init__(config)
         self.request_stats = RequestStats()
-        self._coordinator: str | None = None
+        self._coordinator: Node | None = None
         self._racks: dict[int, str | None] = {}
         """The racks of all brokers that were ever listed, by id; None for a broker without a rack."""
-        self._setup_timeout = config.transport.get("socket_connection_setup_timeout_ms", 30_000) / 1000
 
     @property
     def group_id(self) -> str:
@@ -101,15 +100,11 @@ class Network(Brokers):
             DisconnectedError: No broker responded in time.
             RequestRefusedError: The brokers refuse this client.
         """
-        request = FindCoordinatorRequest(
-            key=self._config.group_id,
-            key_type=0,
-            coordinator_keys=[self._config.group_id],
-            max_version=MAX_VERSION[FindCoordinatorRequest],
-        )
+        group = self._config.group_id
+        request = FIND_COORDINATOR(key=group, key_type=0, coordinator_keys=[group])
 
         async def ask(address: Address) -> tuple[Address, Any]:
-            answered = self.request_stats.sent(request)
+            answered = self.request_stats.sent(request.api.name)
             response = None
             try:
                 response = await self._ask(address, request)
@@ -130,11 +125,13 @@ class Network(Brokers):
             )
         address = Address(result.host, int(result.port))
         self._known.learn_one(int(result.node_id), address)
-        self._coordinator = self._manager.node_at(address, "coordinator")
+        self._coordinator = Node(address, "coordinator")
         self.spawn(self._refresh(asked))
         try:
             # For some seconds after a broker's death, others name it as the coordinator.
-            timeout = self._known.timeout(address, self.any_broker_timeout, self._setup_timeout)
+            timeout = self._known.timeout(
+                address, self.any_broker_timeout, self._config.transport.setup_timeout
+            )
             await self._await_connection(self._coordinator, timeout)
         except DisconnectedError as error:
             record_failure(self._known, address, error)
@@ -149,7 +146,7 @@ class Network(Brokers):
 
     async def _refresh(self, address: Address) -> None:
         """Fetch the brokers' addresses: the coordinator changes where brokers come, go and move."""
-        request = MetadataRequest(topics=[], max_version=MAX_VERSION[MetadataRequest])
+        request = METADATA(topics=[])
         with contextlib.suppress(DisconnectedError):
             await self._ask(address, request)
 
@@ -168,19 +165,15 @@ class Network(Brokers):
             DisconnectedError: No broker responded in time.
             RequestRefusedError: The brokers refuse this client.
         """
-        named = MetadataRequest.MetadataRequestTopic
-        request = MetadataRequest(
-            topics=None if topics is None else [named(name=name) for name in sorted(topics)],
+        request = METADATA(
+            topics=None if topics is None else [{"name": name} for name in sorted(topics)],
             allow_auto_topic_creation=self._config.allow_auto_create_topics and topics is not None,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-            max_version=MAX_VERSION[MetadataRequest],
         )
         response = await self.ask_anywhere(request)
         self._racks |= {broker.node_id: broker.rack or None for broker in response.brokers}
         racks = {node: rack for node, rack in self._racks.items() if rack is not None}
         found = [topic for topic in response.topics if not topic.error_code]
-        unauthorized = kafka_errors.TopicAuthorizationFailedError.errno
+        unauthorized = KafkaError.TOPIC_AUTHORIZATION_FAILED
         return MetadataResponse(
             {topic.name: _topic(topic, racks) for topic in found},
             frozenset(topic.name for topic in found if topic.is_internal),
@@ -237,14 +230,7 @@ class Network(Brokers):
 
     async def _leaders(self, topics: Iterable[str], timeout: float) -> dict[TopicPartitionKey, int]:
         """Return the node ids of partition leaders; partitions without a leader are left out."""
-        named = MetadataRequest.MetadataRequestTopic
-        request = MetadataRequest(
-            topics=[named(name=name) for name in sorted(topics)],
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-            max_version=MAX_VERSION[MetadataRequest],
-        )
+        request = METADATA(topics=[{"name": name} for name in sorted(topics)])
         response = await self.ask_anywhere(request, min(timeout, self.any_broker_timeout))
         return {
             (topic.name, row.partition_index): int(row.leader_id)
@@ -258,18 +244,16 @@ class Network(Brokers):
     async def join(self, request: JoinGroupPayload) -> JoinGroupResponse:
         """Send JoinGroup; the coordinator responds when all members have joined."""
         config = self._config
-        protocol = JoinGroupRequest.JoinGroupRequestProtocol
         response = await self._send(
-            JoinGroupRequest(
+            JOIN_GROUP(
                 group_id=config.group_id,
                 session_timeout_ms=milliseconds(config.session_timeout),
                 rebalance_timeout_ms=milliseconds(config.rebalance_timeout),
                 member_id=request.member_id,
                 group_instance_id=config.group_instance_id,
                 protocol_type=PROTOCOL_TYPE,
-                protocols=[protocol(name=name, metadata=data) for name, data in request.protocols],
+                protocols=[{"name": name, "metadata": data} for name, data in request.protocols],
                 reason=request.reason[:_REASON_LIMIT],
-                max_version=MAX_VERSION[JoinGroupRequest],
             ),
             timeout=max(config.request_timeout, config.rebalance_timeout + 5.0),
         )
@@ -281,7 +265,7 @@ class Network(Brokers):
             leader=response.leader,
             member_id=response.member_id,
             members=tuple(
-                JoinedMember(member.member_id, member.group_instance_id, bytes(member.metadata))
+                JoinedMember(member.member_id, member.group_instance_id, member.metadata)
                 for member in response.members
             ),
             skip_assignment=bool(response.skip_assignment),
@@ -290,68 +274,60 @@ class Network(Brokers):
     async def sync(self, identity: MemberIdentity, assignments: Mapping[str, bytes]) -> SyncGroupResponse:
         """Send SyncGroup; the coordinator responds when the leader has sent its assignment."""
         config = self._config
-        assignment = SyncGroupRequest.SyncGroupRequestAssignment
         response = await self._send(
-            SyncGroupRequest(
+            SYNC_GROUP(
                 group_id=config.group_id,
                 generation_id=identity.generation,
                 member_id=identity.member_id,
                 group_instance_id=config.group_instance_id,
                 protocol_type=PROTOCOL_TYPE,
                 protocol_name=identity.protocol,
-                assignments=[assignment(member_id=id_, assignment=data) for id_, data in assignments.items()],
-                max_version=MAX_VERSION[SyncGroupRequest],
+                assignments=[
+                    {"member_id": member_id, "assignment": data} for member_id, data in assignments.items()
+                ],
             ),
             timeout=max(config.request_timeout, config.session_timeout),
         )
         return SyncGroupResponse(
-            response.error_code, response.protocol_type, response.protocol_name, bytes(response.assignment)
+            response.error_code, response.protocol_type, response.protocol_name, response.assignment
         )
 
     async def heartbeat(self, identity: MemberIdentity) -> int:
         """Send Heartbeat; return its error code."""
-        request = HeartbeatRequest(
+        request = HEARTBEAT(
             group_id=self._config.group_id,
             generation_id=identity.generation,
             member_id=identity.member_id,
             group_instance_id=self._config.group_instance_id,
-            max_version=MAX_VERSION[HeartbeatRequest],
         )
         response = await self._send(request, timeout=self._config.session_timeout)
         return int(response.error_code)
 
     async def leave(self, identity: MemberIdentity, reason: str) -> int:
         """Send LeaveGroup; return its error code."""
-        member = LeaveGroupRequest.MemberIdentity(
-            member_id=identity.member_id,
-            group_instance_id=self._config.group_instance_id,
-            reason=reason[:_REASON_LIMIT],
-        )
-        request = LeaveGroupRequest(
-            group_id=self._config.group_id, member_id=identity.member_id, members=[member], max_version=5
-        )
+        member = {
+            "member_id": identity.member_id,
+            "group_instance_id": self._config.group_instance_id,
+            "reason": reason[:_REASON_LIMIT],
+        }
+        request = LEAVE_GROUP(group_id=self._config.group_id, member_id=identity.member_id, members=[member])
         # The response changes nothing, so close() does not wait longer for it than librdkafka's does.
         response = await self._send(request, min(self._config.request_timeout, _LEAVE_TIMEOUT))
         return next((int(m.error_code) for m in response.members or ()), int(response.error_code))
 
     async def fetch_offsets(self, partitions: Partitions) -> OffsetFetchResponse:
         """Send OffsetFetch. An offset that an open transaction may still change is an error (KIP-447)."""
-        group = OffsetFetchRequest.OffsetFetchRequestGroup
         topics = [
-            OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=list(map(int, numbers)))
+            {"name": name, "partition_indexes": list(map(int, numbers))}
             for name, numbers in partitions.items()
         ]
-        group_topics = [
-            group.OffsetFetchRequestTopics(name=name, partition_indexes=list(map(int, numbers)))
-            for name, numbers in partitions.items()
-        ]
+        group_id = self._config.group_id
         response = await self._send(
-            OffsetFetchRequest(
-                group_id=self._config.group_id,
+            OFFSET_FETCH(
+                group_id=group_id,
                 topics=topics,
-                groups=[group(group_id=self._config.group_id, topics=group_topics)],
+                groups=[{"group_id": group_id, "topics": topics}],
                 require_stable=True,
-                max_version=MAX_VERSION[OffsetFetchRequest],
             )
         )
         answer = response.groups[0] if response.groups else response
@@ -368,26 +344,24 @@ class Network(Brokers):
     async def commit(self, identity: MemberIdentity, offsets: Offsets) -> OffsetCommitResponse:
         """Send OffsetCommit as this member of this generation."""
         by_topic: dict[str, list[Any]] = {}
-        topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
         for (name, number), offset in offsets.items():
             by_topic.setdefault(name, []).append(
-                topic_type.OffsetCommitRequestPartition(
-                    partition_index=number,
-                    committed_offset=offset.offset,
-                    committed_leader_epoch=offset.leader_epoch,
+                {
+                    "partition_index": number,
+                    "committed_offset": offset.offset,
+                    "committed_leader_epoch": offset.leader_epoch,
                     # As in confluent-kafka, which reads metadata up to a NUL byte.
-                    committed_metadata=None if offset.metadata is None else f"{offset.metadata}\0",
-                )
+                    "committed_metadata": None if offset.metadata is None else f"{offset.metadata}\0",
+                }
             )
         response = await self._send(
-            OffsetCommitRequest(
+            OFFSET_COMMIT(
                 group_id=self._config.group_id,
                 generation_id_or_member_epoch=identity.generation,
                 member_id=identity.member_id,
                 # With an instance id, the coordinator requires a member id (KAFKA-14201).
                 group_instance_id=self._config.group_instance_id if identity.member_id else None,
-                topics=[topic_type(name=name, partitions=rows) for name, rows in by_topic.items()],
-                max_version=MAX_VERSION[OffsetCommitRequest],
+                topics=[{"name": name, "partitions": rows} for name, rows in by_topic.items()],
             )
         )
         return OffsetCommitResponse(
@@ -400,10 +374,7 @@ class Network(Brokers):
 
     async def describe_group(self) -> GroupDescription:
         """Send DescribeGroups for this group."""
-        request = DescribeGroupsRequest(
-            groups=[self._config.group_id], include_authorized_operations=False, max_version=5
-        )
-        response = await self._send(request)
+        response = await self._send(DESCRIBE_GROUPS(groups=[self._config.group_id]))
         group = response.groups[0]
         return GroupDescription(
             group.group_state,
@@ -414,21 +385,20 @@ class Network(Brokers):
 
     def drop_connection(self) -> None:
         """Close the connection to the coordinator; its requests in flight fail at once."""
-        if self._coordinator is not None:
-            connection = self._manager._conns.get(self._coordinator)  # noqa: SLF001 - there is no public way
-            if connection is not None:
-                connection.close(kafka_errors.KafkaConnectionError("closed by the membership"))
+        connection = None if self._coordinator is None else self._connections.get(self._coordinator)
+        if connection is not None:
+            connection.close(DisconnectedError("closed by the membership"))
 
     # --- Sending ------------------------------------------------------------------------------------
 
-    async def _send(self, request: Any, timeout: float | None = None) -> Any:
+    async def _send(self, request: Request, timeout: float | None = None) -> Message:
         if self._coordinator is None:
             raise DisconnectedError("the coordinator is not known")
         return await self._send_counted(request, self._coordinator, timeout)
 
-    async def _send_counted(self, request: Any, node: Any, timeout: float | None) -> Any:
+    async def _send_counted(self, request: Request, node: Node, timeout: float | None) -> Message:
         response = None
-        answered = self.request_stats.sent(request)
+        answered = self.request_stats.sent(request.api.name)
         try:
             response = await self.send_to(request, node, timeout)
         finally:
@@ -436,16 +406,15 @@ class Network(Brokers):
         return response
 
 
-def _offsets_request(partitions: Iterable[TopicPartitionKey], timestamp: int, *, read_committed: bool) -> Any:
+def _offsets_request(
+    partitions: Iterable[TopicPartitionKey], timestamp: int, *, read_committed: bool
+) -> Request:
     rows: dict[str, list[Any]] = {}
-    topic = ListOffsetsRequest.ListOffsetsTopic
     for name, number in partitions:
-        row = topic.ListOffsetsPartition(partition_index=number, timestamp=timestamp)
-        rows.setdefault(name, []).append(row)
-    return ListOffsetsRequest(
+        rows.setdefault(name, []).append({"partition_index": number, "timestamp": timestamp})
+    return LIST_OFFSETS(
         isolation_level=int(read_committed),
-        topics=[topic(name=name, partitions=numbers) for name, numbers in rows.items()],
-        max_version=MAX_VERSION[ListOffsetsRequest],
+        topics=[{"name": name, "partitions": numbers} for name, numbers in rows.items()],
     )
 
 

@@ -12,13 +12,13 @@ from confluent_kafka import KafkaError
 from groupwright.consumer._protocol.model import ErrorCode
 
 _NAMES = {
-    "FindCoordinatorRequest": "find_coordinator",
-    "JoinGroupRequest": "join_group",
-    "SyncGroupRequest": "sync_group",
-    "HeartbeatRequest": "heartbeat",
-    "OffsetCommitRequest": "offset_commit",
-    "OffsetFetchRequest": "offset_fetch",
-    "LeaveGroupRequest": "leave_group",
+    "FindCoordinator": "find_coordinator",
+    "JoinGroup": "join_group",
+    "SyncGroup": "sync_group",
+    "Heartbeat": "heartbeat",
+    "OffsetCommit": "offset_commit",
+    "OffsetFetch": "offset_fetch",
+    "LeaveGroup": "leave_group",
 }
 _PARKED = frozenset({"join_group", "sync_group"})
 """Requests that the coordinator parks until other members have acted: their time is no round trip."""
@@ -52,9 +52,13 @@ class RequestStats:
         self.coordinator_changes = 0
         self._clock = clock
 
-    def sent(self, request: Any) -> Callable[[Any], None]:
-        """Count a request; return a function to call with its response, or with None if there is none."""
-        kind, began = _NAMES.get(type(request).__name__), self._clock()
+    def sent(self, name: str) -> Callable[[Any], None]:
+        """Count a request by Kafka's name.
+
+        Returns:
+            A function to call with the response, or with None if there is none.
+        """
+        kind, began = _NAMES.get(name), self._clock()
         if kind is None:
             return _uncounted
         self.requests[kind] = self.requests.get(kind, 0) + 1

@@ -1,1 +1,0 @@
-"""Schemas of requests that tests send, and no client of Python has."""
