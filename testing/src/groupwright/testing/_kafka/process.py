@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _KILLED_WITHIN_SECONDS = 10.0
@@ -64,6 +64,7 @@ class GuardedProcess:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                     creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # Windows
+                    env=_utf8(os.environ),
                 )
             self._lifeline = writer
         except BaseException:
@@ -142,3 +143,8 @@ class GuardedProcess:
         lifeline = Path(__file__).with_name("lifeline.py")
         directory = str(self._remove_if_orphaned or "")
         return [sys.executable, "-I", "-S", str(lifeline), directory, *self._command]
+
+
+def _utf8(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with a locale in which Java takes arguments for UTF-8, on Linux."""
+    return {**environment, "LC_ALL": "C.UTF-8"} if sys.platform == "linux" else dict(environment)
