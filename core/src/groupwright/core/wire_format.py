@@ -120,6 +120,7 @@ class Array(Type):
         """Return the function that reads a list."""
         length_of = _length_reader("i", compact=compact)
         numbers = self._of.code if isinstance(self._of, _Fixed) else ""
+        size = struct.calcsize(">" + numbers)
         read_one = self._of.reader(version, compact=compact)
 
         def read(data: bytes, at: int) -> tuple[Any, int]:
@@ -130,7 +131,7 @@ class Array(Type):
                 raise MalformedMessageError(f"the message has no {length} elements")
             if numbers:
                 layout = f">{length}{numbers}" if len(numbers) == 1 else ">" + numbers * length
-                return list(struct.unpack_from(layout, data, at)), at + struct.calcsize(layout)
+                return list(struct.unpack_from(layout, data, at)), at + length * size
             found = []
             for _ in range(length):
                 value, at = read_one(data, at)
@@ -192,7 +193,9 @@ class Struct(Type):
                     at += size
                 else:
                     values[names[0]], at = take(data, at)
-            return row, _skip_tags(data, at) if compact else at
+            if compact:
+                at = _skip_tags(data, at) if data[at] else at + 1
+            return row, at
 
         return read
 
@@ -294,6 +297,8 @@ def _length_reader(code: str, *, compact: bool) -> Callable[[bytes, int], tuple[
         return _Fixed(code).reader(0, compact=False)
 
     def read(data: bytes, at: int) -> tuple[int, int]:
+        if data[at] < 128:  # noqa: PLR2004 - one byte, as mostly
+            return data[at] - 1, at + 1
         length, at = _read_varint(data, at)
         return length - 1, at
 
