@@ -76,7 +76,8 @@ def test_sound_assignors_pass(assignor: Assignor) -> None:
     assert report.groups == 300
     assert report.partitions > 3000
     assert 0 <= report.balanced <= 300
-    assert report.moves >= report.min_moves > 0
+    # Who leaves groups less balanced than they could be may move less.
+    assert report.moves >= report.min_moves > 0 or report.balanced < report.groups
     assert (report.most_rounds == 2) == (RebalanceProtocol.COOPERATIVE in assignor.protocols)
     assert report.seconds_large is not None
 
