@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from groupwright.cli._cluster.apis import OFFSET_DELETE
 from groupwright.core import ErrorCode, TopicPartitionKey
 from groupwright.core.kafka_apis import (
     DESCRIBE_GROUPS,
@@ -19,22 +20,6 @@ from groupwright.core.wire_format import Request as WireRequest
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.messages import Request, Response
 
-OFFSET_DELETE = Api(
-    "OffsetDelete",
-    47,
-    versions=(0, 0),
-    request={
-        "group_id": STRING,
-        "topics": Array({"name": STRING, "partitions": Array({"partition_index": INT32})}),
-    },
-    response={
-        "error_code": INT16,
-        "throttle_time_ms": INT32,
-        "topics": Array(
-            {"name": STRING, "partitions": Array({"partition_index": INT32, "error_code": INT16})}
-        ),
-    },
-)
 DELETE_GROUPS = Api(
     "DeleteGroups",
     42,

@@ -161,7 +161,7 @@ def faults(seed: int) -> Iterator[Fault]:
 
 @dataclass(slots=True)
 class Result:
-    """What a run has shown."""
+    """Result of a run."""
 
     injected: list[tuple[float, Fault]] = field(default_factory=list)
     """The faults, with the times at which they began."""

@@ -5,8 +5,6 @@ from pyspark.sql import SparkSession
 from groupwright.pipeline import jobs
 from groupwright.testing import find_java
 
-_NEWEST_JAVA = 23
-
 
 def local_session(cores: int, *, memory: str, tasks: int = 200) -> SparkSession:
     """Start Spark; only errors are logged.
@@ -18,7 +16,7 @@ def local_session(cores: int, *, memory: str, tasks: int = 200) -> SparkSession:
     """
     session = jobs.local_session(
         "benchmark",
-        java_home=find_java(newest=_NEWEST_JAVA).executable.resolve().parents[1],
+        java_home=find_java(newest=jobs.NEWEST_JAVA).executable.resolve().parents[1],
         settings={
             "spark.master": f"local[{cores}]",
             "spark.driver.memory": memory,

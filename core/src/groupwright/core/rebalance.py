@@ -137,7 +137,7 @@ class Rebalance:
     A member without a subscription was assigned nothing; one without user data took part without it.
     """
     assigned_by_broker: bool = False
-    """Whether the broker assigned the partitions (KIP-848), and called no member's assignor.
+    """True if the broker assigned the partitions (KIP-848), and called no member's assignor.
 
     Of a member with `Kind.EAGER` or `Kind.COOPERATIVE`: the group has members with
     ``group.protocol=consumer``. `protocol` is then the name that this member offered, and not what assigned.

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_NEWEST_JAVA = 23
-"""Hadoop's client in Spark 4.0 calls `Subject.getSubject`, which later ones refuse."""
 _VERSION = re.compile(r"-\d[\w.]*\.jar$")
 
 
@@ -25,13 +23,13 @@ def local_spark(name: str, settings: Mapping[str, str] | None = None) -> "Iterat
     Raises:
         GroupwrightError: Java is missing, or the connector cannot be downloaded.
     """
-    from groupwright.pipeline.jobs import CONNECTOR, local_session  # noqa: PLC0415 - Spark may be missing
+    from groupwright.pipeline.jobs import CONNECTOR, NEWEST_JAVA, local_session  # noqa: PLC0415 - Spark may be missing
     from groupwright.testing import find_java, resolve_jars  # noqa: PLC0415 - needs the extra
 
     spark = local_session(
         f"groupwright {name}",
         jars=_missing(resolve_jars(CONNECTOR)),
-        java_home=find_java(newest=_NEWEST_JAVA).executable.resolve().parents[1],
+        java_home=find_java(newest=NEWEST_JAVA).executable.resolve().parents[1],
         settings=settings,
     )
     try:

@@ -23,9 +23,9 @@ class Transport:
     reconnect_backoff: float = 0.1
     reconnect_backoff_max: float = 10.0
     resolves_canonical_names: bool = False
-    """Whether `bootstrap.servers` are replaced by the canonical names of their hosts."""
+    """True if the canonical names of their hosts replace `bootstrap.servers`."""
     rebootstraps: bool = True
-    """Whether `bootstrap.servers` are asked once the cluster has named its brokers (KIP-899)."""
+    """True if the client asks `bootstrap.servers` also after the cluster has named its brokers (KIP-899)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class Driver:
         """Monotonic time of the first failed look-up since the coordinator was last found."""
         self._warned_of_missing = False
         self._broker_assigns = False
-        """Whether the group had no leader when this member last joined it."""
+        """True if the group had no leader when this member last joined it."""
         self._exchanges: dict[type, tuple[str, Callable[[Any], Coroutine[Any, Any, Any]]]] = {
             act.FetchMetadata: ("Metadata", lambda action: network.fetch_topics(action.topics)),
             act.SendJoinGroup: ("JoinGroup", self._send_join),

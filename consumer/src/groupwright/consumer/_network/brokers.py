@@ -252,7 +252,7 @@ class Brokers(Loop):
 
 
 class Node(NamedTuple):
-    """What a connection is to: an address, and its purpose if it is not for all requests."""
+    """Address of a connection, and its purpose if it is not for all requests."""
 
     address: Address
     purpose: str = ""

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+NEWEST_JAVA = 23
+"""The newest Java that runs Spark: its Hadoop client calls `Subject.getSubject`, which later ones refuse."""
 _LOOPBACK = "127.0.0.1"
 _SCHEDULER = "spark.scheduler.mode"
 """FAIR: the jobs of a thread do not wait for those of all others, which started earlier."""
