@@ -36,6 +36,7 @@ _MOST_TRACED_PER_REBALANCE = 200
 """Bytes of Python objects: below that it is noise of caches, above it something is kept."""
 _MOST_RESIDENT_PER_REBALANCE = 4096
 """Bytes of the process, librdkafka's and the allocators' fragments included."""
+_MOMENTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +166,11 @@ def measure(
             pair.settle()
             pair.rebalance(warm_up)
             first = tracemalloc.take_snapshot()  # before the footprint: it is megabytes itself, and stays
-            before = _footprint(pair.rebalances)
+            before = _footprint(pair)
             started = time.monotonic()
             pair.rebalance(rebalances)
             seconds = time.monotonic() - started
-            after, last = _footprint(pair.rebalances), tracemalloc.take_snapshot()
+            after, last = _footprint(pair), tracemalloc.take_snapshot()
         finally:
             pair.close()
     finally:
@@ -178,16 +179,16 @@ def measure(
     return Growth(before, after, seconds, tuple(str(gain) for gain in gains))
 
 
-def _footprint(rebalances: int) -> Footprint:
-    gc.collect()
+def _footprint(pair: Pair) -> Footprint:
+    """Measure at a few rebalances, and take the least of each: a response on its way is no growth."""
     process = psutil.Process(os.getpid())
-    return Footprint(
-        rebalances=rebalances,
-        resident=process.memory_info().rss,
-        traced=tracemalloc.get_traced_memory()[0],
-        threads=process.num_threads(),
-        files=process.num_fds(),
-    )
+    moments = []
+    for _ in range(_MOMENTS):
+        pair.rebalance(1)
+        gc.collect()
+        traced, _peak = tracemalloc.get_traced_memory()
+        moments.append((process.memory_info().rss, traced, process.num_threads(), process.num_fds()))
+    return Footprint(pair.rebalances, *(min(values) for values in zip(*moments, strict=True)))
 
 
 def main() -> int:
