@@ -5,6 +5,7 @@ a late response moved a partition that had been revoked and assigned again. The 
 process lost its assignment when it woke, got the same partitions again, and skipped messages 0.5 s later.
 """
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -119,3 +120,32 @@ def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> 
     assert {p.topic: p.offset for p in Native.assignment(consumer)} == {topic: 0} | dict.fromkeys(
         gone, OFFSET_BEGINNING
     )
+
+
+def test_a_rebalance_asks_for_the_leaders_of_topics_that_were_assigned_before(scene: "Scene") -> None:
+    """They may have moved since. With librdkafka's own membership it asks in each rebalance, too."""
+    asked: list[int] = []
+    """Requests so far, by each statistics."""
+
+    def count(statistics: str) -> None:
+        brokers = json.loads(statistics)["brokers"].values()
+        asked.append(sum(broker["req"].get("Metadata", 0) for broker in brokers))
+
+    def newest() -> int:
+        seen = len(asked)
+        scene.poll_until(lambda: len(asked) > seen + 1, first, what="statistics")
+        return asked[-1]
+
+    topic = scene.topic(partitions=2)
+    quiet = {"topic_metadata_refresh_interval_ms": -1, "statistics_interval_ms": 50}
+    first, second = scene.consumer(stats_cb=count, **quiet), scene.consumer()
+    for consumer in (first, second):
+        consumer.subscribe([topic])
+    scene.own(first, 1, second)
+    scene.own(second, 1, first)
+    before = newest()
+
+    second.close()
+    scene.own(first, 2)
+
+    assert newest() > before

@@ -8,8 +8,10 @@ once, after the rebalance; the callback is not called again.
 """
 
 import functools
+import itertools
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 
 import confluent_kafka
 from confluent_kafka import (
@@ -42,6 +44,8 @@ _RESETS = {
 }
 _LOGICAL = frozenset({OFFSET_BEGINNING, OFFSET_END})
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
+_MOST_TOPICS_REQUESTED = 10
+"""In one rebalance: each is a request of its own."""
 
 
 class AssignmentApplier:
@@ -173,6 +177,7 @@ class AssignmentApplier:
             self._new_topics = [
                 TopicPartition(*key, OFFSET_END) for key in gained if not self._offsets.was_assigned(key[0])
             ]
+            _request_metadata(handle, filter(self._offsets.was_assigned, event.gained))
             self._lookup.begin(self._logical_offsets(gained, event.offsets))
             self._prepared = event.ticket  # last: after a signal handler's exception, it begins again
         if self._new_topics:
@@ -439,6 +444,17 @@ class AssignmentApplier:
             method(handle, partitions)
         except confluent_kafka.KafkaException as error:
             self._failures.record(error)
+
+
+def _request_metadata(handle: Handle, topics: Iterable[str]) -> None:
+    """Make librdkafka request the leaders of topics that it knows already, without waiting.
+
+    Its own membership does so in each rebalance. A leader that has moved since would be found out by fetches
+    that fail, which takes several round trips.
+    """
+    for topic in itertools.islice(topics, _MOST_TOPICS_REQUESTED):
+        with suppress(confluent_kafka.KafkaException):  # with a timeout of 0 it always times out
+            Native.list_topics(handle, topic, timeout=0)
 
 
 def _partitions(pairs: Iterable[TopicPartitionKey]) -> list[TopicPartition]:
