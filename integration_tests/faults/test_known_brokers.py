@@ -5,6 +5,7 @@ messages that are produced after the fault, it commits, and it loses nothing.
 """
 
 import contextlib
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,12 +13,22 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupState,
+    ElectionType,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 
+from groupwright.consumer import Consumer
+from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import Listener, Security
 from harness.beside import CLIENTS, Member
 from harness.local_cluster import LocalCluster
 from harness.patience import PATIENCE
+from harness.polling import poll_until
 from harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -56,13 +67,17 @@ class Pair:
     def join(self, coordinator: int, config: dict[str, Any] | None = None) -> None:
         """Have a member of each client join a group that this broker coordinates; wait until they commit."""
         for client in CLIENTS:
-            group = next(
-                name
-                for name in iter(lambda: f"g-{uuid.uuid4().hex[:8]}", "")
-                if self.cluster.coordinator_of(name) == coordinator
-            )
+            group = self.group_at(coordinator)
             self.members.append(Member(client, self.topic, {**(config or {}), "group": group}))
         self.go_on("joined")
+
+    def group_at(self, coordinator: int) -> str:
+        """Return the name of a new group that this broker coordinates."""
+        return next(
+            name
+            for name in iter(lambda: f"g-{uuid.uuid4().hex[:8]}", "")
+            if self.cluster.coordinator_of(name) == coordinator
+        )
 
     def go_on(self, what: str) -> None:
         """Wait until each member has committed a message that is produced after this; none has lost any."""
@@ -207,3 +222,36 @@ def test_while_all_brokers_are_down_poll_returns_no_error_and_error_cb_is_called
     assert kinds[0] == kinds[1] == {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
     cluster.heal()
     pair.go_on("with all brokers")
+
+
+def test_a_member_that_leaves_as_its_coordinator_moves_leaves_at_the_new_one(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The former one answers LeaveGroup with NOT_COORDINATOR; the session would last for minutes."""
+    cluster, preferred = pair.cluster, 2
+    group = pair.group_at(preferred)
+    cluster.stop(preferred)
+    cluster.start(preferred)
+    cluster.wait_until_ready()
+    assert cluster.coordinator_of(group) != preferred
+    config = {
+        **plain(cluster, 3),
+        "group.id": group,
+        "enable.auto.commit": False,
+        "heartbeat.interval.ms": 60_000,
+        "session.timeout.ms": 300_000,
+        "log_level": 0,
+    }
+    caplog.set_level(logging.INFO, logger="groupwright")
+    with contextlib.closing(Consumer(config)) as consumer:
+        consumer.subscribe([pair.topic])
+        poll_until(consumer, lambda _: bool(consumer.assignment()), "an assignment")
+
+        every = cluster.admin().list_topics(OFFSETS_TOPIC, PATIENCE).topics[OFFSETS_TOPIC].partitions
+        offsets = TopicPartition(OFFSETS_TOPIC, partition_for(group, len(every)))
+        cluster.admin().elect_leaders(ElectionType.PREFERRED, [offsets]).result(PATIENCE)
+        wait_until(lambda: cluster.coordinator_of(group) == preferred, "another coordinator")
+
+    assert "LeaveGroup was answered with NOT_COORDINATOR, and is sent again" in caplog.text
+    described = cluster.admin().describe_consumer_groups([group])[group].result(PATIENCE)
+    assert described.state is ConsumerGroupState.EMPTY
