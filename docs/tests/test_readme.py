@@ -87,6 +87,20 @@ def test_links_between_pages_resolve(page: str) -> None:
     assert [link for link in links if not (source.parent / link).exists()] == []
 
 
+def test_the_files_that_contributing_names_exist() -> None:
+    named = re.findall(
+        r"`([a-z_]+)/([\w./]+(?:\.py|/))`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    )
+
+    assert len(named) >= 20
+    missing = [
+        f"{part}/{file}"
+        for part, file in named
+        if not (ROOT / part / file).exists() and not (ROOT / part / "src/groupwright" / part / file).exists()
+    ]
+    assert missing == []
+
+
 def test_the_changelog_has_each_section_once() -> None:
     """Merges keep the lines of both sides of this file, and so may repeat a section."""
     _, *releases = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
