@@ -3,9 +3,10 @@
 import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -125,13 +126,11 @@ def test_that_test_finds_a_lock_that_is_not_atomic() -> None:
 def test_a_reason_to_wake_the_polling_thread_is_never_missed() -> None:
     guard = AccessGuard()
     due = False
-    threads: list[threading.Thread] = []
 
     def publish() -> None:
         nonlocal due
         due = True
-        threads.append(threading.Thread(target=guard.wake))
-        threads[-1].start()  # it waits while the interrupted thread has the mutex
+        guard.wake()
 
     def open_fast_path() -> None:
         nonlocal due
@@ -139,9 +138,72 @@ def test_a_reason_to_wake_the_polling_thread_is_never_missed() -> None:
         guard.open_fast_path(math.inf, lambda: due)
 
     for _ in at_each_bytecode(open_fast_path, publish):
-        while threads:
-            threads.pop().join(PATIENCE)
         assert guard.fast_path_until == (0.0 if due else math.inf)
+
+
+class Handle:
+    """A handle that threads use, or that one has alone."""
+
+    def __init__(self) -> None:
+        self.guard = AccessGuard()
+        self.users = 0
+        self.is_alone = False
+        self.overlapped = False
+        self.settled, self.release = threading.Event(), threading.Event()
+        self.threads: list[threading.Thread] = []
+
+    def use(self, wait: Callable[[], object] = lambda: None) -> None:
+        with self.guard.shared():
+            self.users += 1
+            self.overlapped |= self.is_alone
+            wait()
+            self.users -= 1
+
+    def have(self, wait: Callable[[], object] = lambda: None) -> None:
+        with self.guard.exclusive(0.0) as is_alone:
+            self.is_alone = is_alone
+            if is_alone:
+                self.overlapped |= self.users > 0
+                wait()
+            self.is_alone = False
+
+    def stay_beside(self, method: Callable[[Callable[[], object]], None]) -> None:
+        """Have a thread do this until `release`; return once it does, or if it has to wait, or may not."""
+
+        def stay() -> None:
+            self.settled.set()
+            self.release.wait(PATIENCE)
+
+        def run() -> None:
+            method(stay)
+            self.settled.set()
+
+        self.threads.append(threading.Thread(target=run))
+        self.threads[-1].start()
+        while not (self.settled.wait(0.001) or self.guard._exclusive):
+            pass
+
+    def overlaps(self, first: Callable[[], None], second: Callable[[Callable[[], object]], None]) -> bool:
+        """Return whether both are at the handle at once; the second comes at each bytecode of the first."""
+        for _ in at_each_bytecode(first, lambda: self.stay_beside(second)):
+            self.release.set()
+            while self.threads:
+                self.threads.pop().join(PATIENCE)
+            assert not self.guard.has_waiters
+            self.settled.clear()
+            self.release.clear()
+        return self.overlapped
+
+
+def test_no_thread_uses_the_handle_that_another_has_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    having_first, using_first = Handle(), Handle()
+
+    def pause(_: float) -> None:
+        using_first.release.set()
+
+    assert not having_first.overlaps(having_first.have, having_first.use)
+    monkeypatch.setattr(access, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pause))
+    assert not using_first.overlaps(using_first.use, using_first.have)
 
 
 def message(partition: int, offset: int) -> Message:

@@ -328,6 +328,8 @@ class _Lock:
         return True
 
     def release(self) -> None:
+        if self._owner is None or (self._again and self._owner is not getcurrent()):
+            raise RuntimeError("cannot release un-acquired lock")
         self._depth -= 1
         if not self._depth:
             self._owner = None

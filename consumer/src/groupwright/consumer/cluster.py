@@ -32,7 +32,9 @@ from typing import Any, Self, TypeVar
 from groupwright.consumer._config.config import read_connection
 from groupwright.consumer._network.brokers import Brokers
 from groupwright.consumer._network.connection_errors import RequestRefusedError
+from groupwright.consumer._protocol.locking import locked
 from groupwright.consumer._protocol.model import DisconnectedError
+from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.core import GroupwrightError
 from groupwright.core.kafka_apis import METADATA
 from groupwright.core.wire_format import Message, Request
@@ -94,7 +96,7 @@ class ClusterConnection:
         self._tokens = network.security.tokens
         self._token_config = str(config.get("sasl.oauthbearer.config", ""))
         self._token_expiry = 0.0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._is_closed = False
         self._network = Brokers(network)
         self._network.start()
@@ -149,7 +151,7 @@ class ClusterConnection:
             raise ClusterConnectionError("the connection is closed")
         self._refresh_token()
         responses: dict[_BrokerId, Any] = {}
-        done = threading.Event()
+        done = Wakeup()
 
         async def send(broker: _BrokerId, request: Request) -> None:
             response: Message | ClusterConnectionError
@@ -164,28 +166,28 @@ class ClusterConnection:
                 response = ClusterConnectionError(str(error))
             responses[broker] = response
             if len(responses) == len(requests):
-                done.set()
+                done.notify()
 
         def start() -> None:
             for broker, request in requests.items():
                 self._network.spawn(send(broker, request))
 
         self._network.call_soon(start)
-        if requests and not done.wait(self._timeout + _MARGIN):
-            late = ClusterConnectionError(f"no response within {self._timeout:g} s")
-            return {broker: responses.get(broker, late) for broker in requests}
-        return responses
+        if requests:
+            done.wait(self._timeout + _MARGIN)
+        late = ClusterConnectionError(f"no response within {self._timeout:g} s")
+        return {broker: responses.get(broker, late) for broker in requests}
 
+    @locked
     def _refresh_token(self) -> None:
         """Get a token for SASL/OAUTHBEARER, which a consumer's handle of librdkafka would get."""
-        with self._lock:
-            if self._tokens is None or time.time() < self._token_expiry:
-                return
-            try:
-                self._tokens.refresh(self._token_config)
-                expiry = self._tokens.current().expiry
-            except Exception as error:
-                raise ClusterConnectionError(
-                    f"there is no token for SASL/OAUTHBEARER: {error}", is_refused=True
-                ) from error
-            self._token_expiry = time.time() + 0.8 * (expiry - time.time())
+        if self._tokens is None or time.time() < self._token_expiry:
+            return
+        try:
+            self._tokens.refresh(self._token_config)
+            expiry = self._tokens.current().expiry
+        except Exception as error:
+            raise ClusterConnectionError(
+                f"there is no token for SASL/OAUTHBEARER: {error}", is_refused=True
+            ) from error
+        self._token_expiry = time.time() + 0.8 * (expiry - time.time())

@@ -30,6 +30,7 @@ from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.observable import Observable
 from groupwright.consumer._membership.offset_tracker import check_partitions
 from groupwright.consumer._membership.prefetch import BATCH_SIZE, PrefetchBuffer
+from groupwright.consumer._protocol.locking import call_locked
 from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer.errors import ConsumerError
 
@@ -110,7 +111,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self._group_log = log
         self._interceptors = InterceptorChain(chain, log)
         self._guard = AccessGuard()
-        self._close_lock = threading.Lock()
+        self._close_lock = threading.RLock()  # a signal handler may close
         self._subscribed: list[str] = []
         # Prefetching must be off in two cases: librdkafka's own membership commits what librdkafka has
         # returned, and another base class may override poll.
@@ -791,26 +792,30 @@ class Consumer(Observable, confluent_kafka.Consumer):
             raise TypeError(f"close(leave=...) takes a GroupMembershipOperation, not {leave!r}")
         self._member.check_may_leave(leave)
         seconds = _CLOSE_TIMEOUT if timeout is None else float(timeout)
-        with self._close_lock:
-            if not self._guard.closed:
-                me = get_ident()
-                try:
-                    self._guard.end(me, _CLOSE_TIMEOUT)
-                    self._close(seconds, leave)
-                except BaseException:
-                    if self._guard.closed:
-                        self._member.log_errors()
-                    raise
-                finally:
-                    try:
-                        if self._guard.inside["thread"] == me:
-                            del self._guard.inside["thread"]
-                    except KeyError:
-                        pass
+        call_locked(self._close_lock, self._close_once, seconds, leave)
         error = self._member.take_error()
         self._member.log_errors()
         if error is not None:
             raise error
+
+    def _close_once(self, timeout: float, leave: GroupMembershipOperation) -> None:
+        if self._guard.closed:
+            return
+        me = get_ident()
+        try:
+            self._guard.end(me, _CLOSE_TIMEOUT)
+            if not self._guard.closed:  # by a signal handler
+                self._close(timeout, leave)
+        except BaseException:
+            if self._guard.closed:
+                self._member.log_errors()
+            raise
+        finally:
+            try:
+                if self._guard.inside["thread"] == me:
+                    del self._guard.inside["thread"]
+            except KeyError:
+                pass
 
     def _close(self, timeout: float, leave: GroupMembershipOperation) -> None:
         try:

@@ -6,7 +6,6 @@ and keeps the token for the membership's connections, so that one call serves bo
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -47,7 +46,7 @@ class Tokens:
         self._source = source
         self._callback = callback
         self._log = log
-        self._lock = threading.Lock()
+        # Without a lock, so each method writes and reads these in an order that fits the others.
         self._token: Token | None = None
         self._failure = "it has not been called yet"
         self._called = False
@@ -69,26 +68,26 @@ class Tokens:
         except (TypeError, ValueError) as error:
             self._fail(str(error))
             raise
-        with self._lock:
-            self._token, self._failure, self._called = token, "", True
+        self._token = token
+        self._failure = ""
+        self._called = True
         return answer
 
     def _fail(self, failure: str) -> None:
         self._log.warning("%s gave no token: %s", self._source, failure)
-        with self._lock:
-            self._failure, self._called = failure, True
+        self._failure = failure
+        self._called = True
 
     @property
     def failure(self) -> str:
         """The reason why there is no token, or an empty text."""
-        with self._lock:
-            return f"{self._source} gave no token: {self._failure}" if self._failure else ""
+        failure = self._failure
+        return f"{self._source} gave no token: {failure}" if failure else ""
 
     @property
     def was_called(self) -> bool:
         """True if the callback was called at least once, and has returned or raised."""
-        with self._lock:
-            return self._called
+        return self._called
 
     def current(self) -> Token:
         """Return the last token.
@@ -96,8 +95,8 @@ class Tokens:
         Raises:
             TokenUnavailableError: There is none, or it has expired.
         """
-        with self._lock:
-            token, failure = self._token, self._failure
+        failure = self._failure
+        token = self._token
         if token is None:
             raise TokenUnavailableError(f"{self._source} has given no token: {failure}")
         if token.expiry <= time.time():

@@ -16,6 +16,7 @@ from groupwright.consumer._protocol.commit_queue import (
     CommitQueue,
     CommitResult,
 )
+from groupwright.consumer._protocol.locking import locked
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import (
     DisconnectedError,
@@ -53,7 +54,7 @@ class CommitSender:
         self._drained: list[Any] = []
         # Commits from other threads. The lock ensures that none is appended after `end` has failed them all.
         self._submitted: deque[Commit] = deque()
-        self._submitting = threading.RLock()  # a signal handler may commit
+        self._lock = threading.RLock()  # a signal handler may commit
         self._ended: str | None = None
         self._start_offsets: dict[TopicPartitionKey, Offset] = {}
         """Offsets of the assignment that is being applied: see `on_assignment`."""
@@ -64,24 +65,33 @@ class CommitSender:
         `deadline` is in monotonic seconds. After `end`, the commit fails at once.
         """
         commit = Commit(offsets, MemberIdentity(), deadline, done)
-        with self._submitting:
-            ended = self._ended
-            if ended is None:
-                self._submitted.append(commit)
+        ended = self._append(commit)
         if ended is None:
             self._network.call_soon(self._admit)
         else:
             commit.fail(ended, DESTROYED)
 
+    @locked
+    def _append(self, commit: Commit) -> str | None:
+        """Append a commit from another thread, or return why it is too late."""
+        if self._ended is None:
+            self._submitted.append(commit)
+        return self._ended
+
     def end(self, reason: str) -> None:
         """Fail all commits, and those that are submitted later."""
-        with self._submitting:
-            self._ended = reason
-            late, self._submitted = self._submitted, deque()
+        late = self._end_submitting(reason)
         held, self.held = self.held, []
         self._queue.expire(math.inf, reason, DESTROYED)
         for commit in (*held, *late):
             commit.fail(reason, DESTROYED)
+
+    @locked
+    def _end_submitting(self, reason: str) -> deque[Commit]:
+        """Have later commits fail; return those that were not admitted."""
+        self._ended = reason
+        late, self._submitted = self._submitted, deque()
+        return late
 
     def on_assignment(self, offsets: dict[TopicPartitionKey, Offset]) -> None:
         """Update these offsets, which were fetched for an assignment, with each commit that succeeds.

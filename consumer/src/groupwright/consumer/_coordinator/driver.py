@@ -8,7 +8,6 @@ membership.
 import logging
 import math
 import random
-import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -37,6 +36,7 @@ from groupwright.consumer._protocol.model import (
 )
 from groupwright.consumer._protocol.timers import PollClock
 from groupwright.consumer._protocol.transitions import State
+from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import GroupError
 from groupwright.core import LoadCheckOutcome
 
@@ -138,9 +138,9 @@ class Driver:
         self, method: Callable[..., list[act.Action]], *args: object, timeout: float = _CALL_TIMEOUT
     ) -> None:
         """Call an input, and wait up to `timeout` seconds until its events are in the inbox."""
-        done = threading.Event()
+        done = Wakeup()
         self.call(method, *args)
-        self._network.call_soon(done.set)
+        self._network.call_soon(done.notify)
         done.wait(timeout)
 
     def commit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:

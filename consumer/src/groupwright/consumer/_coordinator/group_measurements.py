@@ -1,7 +1,6 @@
 """Measurements for the weights of a group's partitions: offsets on brokers, and members' processing times."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from groupwright.assignors import Member, Topic, sent_processing_times
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol.model import DisconnectedError, TopicPartitionKey
 from groupwright.consumer._protocol.timers import Clock
+from groupwright.consumer._protocol.wakeup import Wakeup
 
 _ByPartition = dict[str, npt.NDArray[np.float64]]
 
@@ -108,7 +108,7 @@ class LeaderMeasurements:
 
     def _run(self, request: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a request on the network thread, and wait until it has ended, or time is over."""
-        ended = threading.Event()
+        ended = Wakeup()
 
         async def run() -> None:
             try:
@@ -116,10 +116,10 @@ class LeaderMeasurements:
             except DisconnectedError:
                 pass  # what is not found is unknown
             finally:
-                ended.set()
+                ended.notify()
 
         self._network.call_soon(lambda: self._network.spawn(run()))
-        ended.wait(max(0.0, self._deadline - self._clock()))
+        ended.wait(self._deadline - self._clock())
 
     def _by_partition(self, found: Mapping[TopicPartitionKey, int | None]) -> _ByPartition:
         arrays = {name: np.full(topic.partitions, math.nan) for name, topic in self._topics.items()}

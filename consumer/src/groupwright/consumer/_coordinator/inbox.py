@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError
 
 from groupwright.consumer._protocol.events import Assign, Event
+from groupwright.consumer._protocol.locking import call_locked, locked
 from groupwright.consumer._protocol.membership_state import Timeline
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConsumerError
@@ -75,23 +76,22 @@ class Inbox:
 
     def put(self, event: InboxEvent) -> None:
         """Append an event, and wake the polling thread."""
-        with self._lock:
-            self.events.append(event)
+        call_locked(self._lock, self.events.append, event)
         self._wakeup.notify()
         if self._wake is not None:
             self._wake()
 
+    @locked
     def take(self) -> InboxEvent | None:
         """Return the oldest event or None; the same one until `done`. It can no longer be withdrawn."""
-        with self._lock:
-            self._taken = self.events[0] if self.events else None
-            return self._taken
+        self._taken = self.events[0] if self.events else None
+        return self._taken
 
     @property
+    @locked
     def first(self) -> InboxEvent | None:
         """The oldest event, or None; it is not taken, and may still be withdrawn."""
-        with self._lock:
-            return self.events[0] if self.events else None
+        return self.events[0] if self.events else None
 
     @property
     def next_assignment(self) -> Assign | None:
@@ -99,20 +99,20 @@ class Inbox:
         event = self.first
         return event if isinstance(event, Assign) else None
 
+    @locked
     def done(self, event: InboxEvent) -> None:
         """Remove an event that was taken and applied; no effect if it was removed before."""
-        with self._lock:
-            if self._taken is event:
-                self._taken = None
-                self.events.popleft()
+        if self._taken is event:
+            self._taken = None
+            self.events.popleft()
 
+    @locked
     def withdraw(self, ticket: int) -> bool:
         """Remove the event of this ticket unless it was taken; return whether it was removed."""
-        with self._lock:
-            for event in self.events:
-                if event is not self._taken and getattr(event, "ticket", None) == ticket:
-                    self.events.remove(event)
-                    return True
+        for event in self.events:
+            if event is not self._taken and getattr(event, "ticket", None) == ticket:
+                self.events.remove(event)
+                return True
         return False
 
     def wait(self, timeout: float, *, ignore_assignments: bool = False) -> None:

@@ -10,8 +10,9 @@ Nothing here relies on where CPython switches threads, or on the GIL:
   leave it behind.
 - `poll` does not enter to return a prefetched message. It takes it with one atomic `deque.popleft`, and
   `PrefetchBuffer` removes messages with one atomic call each.
-- Every other test-and-set holds `AccessGuard._mutex`, never during a native call, a callback or a wait. The
-  mutex is re-entrant: a signal handler may call `wakeup` while the thread that it interrupts holds it.
+- Elsewhere, two threads each write first and then read what the other writes, so one of both sees the other:
+  `wake` and `open_fast_path`, `shared` and `exclusive`, `enter` and `end`. There is no lock that an exception
+  of a signal handler could leave held.
 
 librdkafka's handle has a lock of its own. confluent-kafka holds it for a whole call, and it is unfair: beside
 a thread that polls without a pause, another thread might never get it. So a thread that wants the handle
@@ -48,7 +49,6 @@ class AccessGuard(PollClock):
         "__weakref__",
         "_entering",
         "_exclusive",
-        "_mutex",
         "_pid",
         "_returned",
         "_wanting",
@@ -82,8 +82,6 @@ class AccessGuard(PollClock):
         timed out."""
         self.woken = False
         """True if `request_wakeup` was called and no poll has raised for it yet."""
-        self._mutex = threading.RLock()
-        """Held for each test-and-set, except of `inside`."""
         self._pid = os.getpid()
         self._returned = Wakeup()
         """Notified when a thread no longer uses the handle."""
@@ -109,11 +107,9 @@ class AccessGuard(PollClock):
     def wake(self) -> None:
         """Have the next poll check everything; callable from any thread.
 
-        Callers publish their reason first: `open_fast_path` checks all reasons while it holds the mutex, so
-        it either sees this reason or is overruled here.
+        Callers publish their reason first: see `open_fast_path`.
         """
-        with self._mutex:
-            self.fast_path_until = 0.0
+        self.fast_path_until = 0.0
 
     def open_fast_path(self, until: float, is_due: Callable[[], bool]) -> None:
         """Let polls return messages without further checks.
@@ -122,11 +118,14 @@ class AccessGuard(PollClock):
             until: Monotonic time at which the next check is due.
             is_due: Whether the membership or the prefetch buffer has anything to do now.
         """
-        with self._mutex:
-            # First the time, then the checks: a signal handler may call `wake` between any two of these
-            # lines.
+        # First the time, then the checks: a `wake` before the time is set has published its reason, which the
+        # checks see, and a later one overrules the time.
+        is_open = False
+        try:
             self.fast_path_until = until
-            if self.has_waiters or self.closing or self.woken or is_due():
+            is_open = not (self.has_waiters or self.closing or self.woken or is_due())
+        finally:
+            if not is_open:
                 self.fast_path_until = 0.0
 
     def request_wakeup(self) -> None:
@@ -174,12 +173,13 @@ class AccessGuard(PollClock):
             return
         token = object()
         try:
-            while True:
-                with self._mutex:
-                    if not self._exclusive:
-                        self._wanting.add(token)
-                        break
+            self._wanting.add(token)
+            # First the token, then the check; `exclusive` sets the flag, then looks for tokens.
+            while self._exclusive:
+                self._wanting.discard(token)
+                self._returned.notify()
                 time.sleep(_PAUSE)
+                self._wanting.add(token)
             self.wake()
             if self.closed:
                 raise RuntimeError("Consumer closed")
@@ -193,12 +193,12 @@ class AccessGuard(PollClock):
     def exclusive(self, timeout: float) -> Iterator[bool]:
         """Use the handle alone; yield whether all other threads have returned it within `timeout` seconds."""
         try:
-            with self._mutex:
-                self._exclusive = True
+            self._exclusive = True
             deadline = time.monotonic() + timeout
-            while self._wanting and (remaining := deadline - time.monotonic()) > 0:
+            # One look without a token suffices: a token that comes later goes again, without the handle.
+            while not (alone := not self._wanting) and (remaining := deadline - time.monotonic()) > 0:
                 self._returned.wait(remaining)
-            yield not self._wanting
+            yield alone
         finally:
             self._exclusive = False
 
@@ -361,8 +361,6 @@ def never() -> bool:
 def _reset_in_child(reference: "weakref.ref[AccessGuard]") -> None:
     guard = reference()
     if guard is not None:
-        # A thread of the parent may have held the mutex; that thread does not exist in the child.
-        guard._mutex = threading.RLock()  # noqa: SLF001 - this module's
         guard.fast_path_until = 0.0
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle
+from groupwright.consumer._protocol.locking import locked
 
 OVERDUE_SECONDS = 0.2
 """Seconds by which a commit must be overdue before a thread is started for it: several native polls."""
@@ -77,25 +78,32 @@ class BusyCommits:
         overdue = self._clock.next_due + OVERDUE_SECONDS
         if now < overdue:
             return min(overdue, now + _LONGEST_INTERVAL)
-        with self._lock:
-            busy = self._thread is not None and self._thread.is_alive()
-            if self._handle is not None and not (busy or self._ended or self._guard.closing):
-                self._thread = threading.Thread(
-                    target=_commit,
-                    args=(self._committer, self._handle),
-                    name="groupwright-commit",
-                    daemon=True,
-                )
-                self._thread.start()
+        self._start_thread()
         return now + OVERDUE_SECONDS
+
+    @locked
+    def _start_thread(self) -> None:
+        """Start a thread that commits, unless one is running."""
+        busy = self._thread is not None and self._thread.is_alive()
+        if self._handle is not None and not (busy or self._ended or self._guard.closing):
+            self._thread = threading.Thread(
+                target=_commit,
+                args=(self._committer, self._handle),
+                name="groupwright-commit",
+                daemon=True,
+            )
+            self._thread.start()
 
     def end(self, timeout: float) -> None:
         """Start no more threads, and wait up to `timeout` seconds for a running one."""
         self._clock.stop()
-        with self._lock:
-            self._ended = True
+        self._start_no_more()
         if self._thread is not None:
             self._thread.join(timeout)
+
+    @locked
+    def _start_no_more(self) -> None:
+        self._ended = True
 
 
 def _commit(committer: "weakref.ref[AutoCommitter]", handle: "weakref.ref[Handle]") -> None:

@@ -104,8 +104,8 @@ class Committer:
         self._failures = failures
         self._is_reporting = False
         # The commits that have not ended, oldest first. A later one may fail before an earlier one ends.
+        # Any thread may change and copy it, each by one atomic call.
         self._under_way: dict[PendingCommit, None] = {}
-        self._lock = threading.RLock()  # a signal handler may commit
         self.busy = BusyCommits(self.clock, self, guard)
         self.restart_interval()
 
@@ -224,9 +224,7 @@ class Committer:
 
     def offsets_under_way(self) -> dict[TopicPartitionKey, Offset]:
         """Return the newest offset of each partition whose commit has not ended."""
-        with self._lock:
-            under_way = list(self._under_way)
-        return {key: offset for pending in under_way for key, offset in pending.offsets.items()}
+        return {key: offset for pending in list(self._under_way) for key, offset in pending.offsets.items()}
 
     def newest_offsets(self) -> dict[TopicPartitionKey, Offset]:
         """Return the newest committed offsets of assigned partitions, also of commits that are in flight."""
@@ -235,9 +233,7 @@ class Committer:
     def wait(self, seconds: float) -> None:
         """Wait until the commits that are in flight now have ended, for `seconds` at most."""
         deadline = time.monotonic() + seconds
-        with self._lock:
-            under_way = list(self._under_way)
-        for pending in under_way:
+        for pending in list(self._under_way):
             pending.wait(max(0.0, deadline - time.monotonic()))
 
     # --- Automatic commits --------------------------------------------------------------------------
@@ -341,14 +337,12 @@ class Committer:
         began = time.monotonic()
         deadline = began + timeout
         pending = PendingCommit(offsets, deadline)
-        with self._lock:
-            self._under_way[pending] = None
+        self._under_way[pending] = None
 
         def done(result: CommitResult) -> None:
             # Not in `report_results`: another commit may come before the next poll.
             self._offsets.committed(_succeeded(offsets, result))
-            with self._lock:
-                self._under_way.pop(pending, None)
+            self._under_way.pop(pending, None)
             if report:
                 self.ended.append(CommitEnded(partitions, offsets, result, time.monotonic() - began))
             pending.complete(result)

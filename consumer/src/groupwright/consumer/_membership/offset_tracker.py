@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer._membership.messages import PlainMessage
+from groupwright.consumer._protocol.locking import locked
 from groupwright.consumer._protocol.model import Offset, Offsets, TopicPartitionKey
 
 
@@ -37,54 +38,54 @@ class OffsetTracker:
         self._read: set[str] = set()
         """Topics of which a position was read."""
 
+    @locked
     def store(self, offsets: Offsets) -> bool:
         """Store offsets of assigned partitions; return whether any of the partitions is assigned."""
-        with self._lock:
-            assigned = {key: offset for key, offset in offsets.items() if key in self._assigned}
-            self._stored.update(assigned)
+        assigned = {key: offset for key, offset in offsets.items() if key in self._assigned}
+        self._stored.update(assigned)
         return bool(assigned) or not offsets
 
+    @locked
     def assigned(self, keys: Iterable[TopicPartitionKey], starts: Offsets) -> None:
         """Track newly assigned partitions; `starts` are their committed offsets."""
         gained = set(keys)
-        with self._lock:
-            self._forget(gained)
-            self._assigned |= gained
-            self._topics.update(topic for topic, _ in gained)
-            self._committed.update({key: start for key, start in starts.items() if start.offset >= 0})
+        self._forget(gained)
+        self._assigned |= gained
+        self._topics.update(topic for topic, _ in gained)
+        self._committed.update({key: start for key, start in starts.items() if start.offset >= 0})
 
+    @locked
     def dropped(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Forget partitions: an offset of a former assignment must not be committed in a later one."""
-        with self._lock:
-            self._forget(set(keys))
+        self._forget(set(keys))
 
+    @locked
     def set_start_offsets(self, partitions: Iterable[TopicPartition]) -> None:
         """Record the start offsets of assigned partitions, at which nothing is consumed yet.
 
         If the application starts a partition at another offset than its committed one, the committed offset
         is forgotten, so that a lower position is committed, too.
         """
-        with self._lock:
-            for key, offset in from_partitions(partitions).items():
-                self._starts[key] = (offset.offset, None)
-                if key in self._committed and self._committed[key].offset != offset.offset:
-                    del self._committed[key]
+        for key, offset in from_partitions(partitions).items():
+            self._starts[key] = (offset.offset, None)
+            if key in self._committed and self._committed[key].offset != offset.offset:
+                del self._committed[key]
 
     @property
+    @locked
     def start_offsets(self) -> dict[TopicPartitionKey, int]:
         """Start offsets of partitions of which nothing was consumed since; logical offsets are left out."""
-        with self._lock:
-            return {key: offset for key, (offset, _) in self._starts.copy().items() if offset >= 0}
+        return {key: offset for key, (offset, _) in self._starts.copy().items() if offset >= 0}
 
+    @locked
     def seek(self, key: TopicPartitionKey, offset: int, position: TopicPartition) -> None:
         """Record a seek to `offset`, and the `position` before it.
 
         librdkafka has no position between a seek and the next message. Until then, the offset from before the
         seek may still be committed.
         """
-        with self._lock:
-            self._sought[key] = offset
-            self._starts[key] = (offset, self._consumed([position]).get(key))
+        self._sought[key] = offset
+        self._starts[key] = (offset, self._consumed([position]).get(key))
 
     def sought(self, key: TopicPartitionKey) -> int | None:
         """Return the offset of the last seek since the assignment; None without a seek."""
@@ -102,15 +103,15 @@ class OffsetTracker:
         """Record that librdkafka was asked for positions of these topics, which creates its entries."""
         self._read.update(topics)
 
+    @locked
     def committed(self, offsets: Offsets) -> None:
         """Record a successful commit, except of partitions that were revoked meanwhile."""
-        with self._lock:
-            self._committed.update({key: offset for key, offset in offsets.items() if key in self._assigned})
+        self._committed.update({key: offset for key, offset in offsets.items() if key in self._assigned})
 
+    @locked
     def all_committed(self) -> dict[TopicPartitionKey, Offset]:
         """Return the committed offsets of assigned partitions, as far as they are known."""
-        with self._lock:
-            return dict(self._committed)
+        return dict(self._committed)
 
     def pending(
         self, position: Callable[[], list[TopicPartition]], *, last: bool = False
@@ -121,20 +122,22 @@ class OffsetTracker:
         are unassigned contains all offsets: also those below the committed one, after a seek back, and those
         that are committed already.
         """
-        positions = [] if self.by_hand else position()
-        with self._lock:
-            offsets = self._stored.copy() if self.by_hand else self._consumed(positions)
-            return {
-                key: offset
-                for key, offset in offsets.items()
-                if key in self._assigned and (last or _is_new(offset, self._committed.get(key)))
-            }
+        return self._pending([] if self.by_hand else position(), last=last)
+
+    @locked
+    def _pending(self, positions: list[TopicPartition], *, last: bool) -> dict[TopicPartitionKey, Offset]:
+        offsets = self._stored.copy() if self.by_hand else self._consumed(positions)
+        return {
+            key: offset
+            for key, offset in offsets.items()
+            if key in self._assigned and (last or _is_new(offset, self._committed.get(key)))
+        }
 
     @property
+    @locked
     def keys(self) -> list[TopicPartitionKey]:
         """The assigned partitions, sorted."""
-        with self._lock:
-            return sorted(self._assigned)
+        return sorted(self._assigned)
 
     def _consumed(self, positions: list[TopicPartition]) -> dict[TopicPartitionKey, Offset]:
         """Return the offsets of consumed messages + 1, from librdkafka's positions."""

@@ -29,6 +29,7 @@ from confluent_kafka import (
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._protocol.locking import locked
 from groupwright.consumer._protocol.model import TopicPartitionKey
 
 if TYPE_CHECKING:
@@ -89,11 +90,11 @@ class PrefetchBuffer:
         if self.waiting:
             messages.extend(starmap(self.waiting.popleft, repeat((), 1)))
 
+    @locked
     def _fill_waiting(self, consume: Callable[[int, float], list[Message]], now: float) -> None:
         wanted = self._batch if now - self._last_fill < _KEEPS_UP else _ONE
         self._last_fill = now
-        with self._lock:
-            self._fill(self.waiting, consume, wanted, _AT_ONCE)
+        self._fill(self.waiting, consume, wanted, _AT_ONCE)
 
     def gather(
         self,
@@ -144,19 +145,19 @@ class PrefetchBuffer:
         if self.meter is not None:
             self.meter.returned((message,), 0, waits=False)
 
+    @locked
     def seek_targets(self, positions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions of which a native call has dropped messages, with the offsets to seek to."""
         if not self._batch_size:
             return []
-        with self._lock:
-            self._record_buffered()
-            targets = [
-                TopicPartition(p.topic, p.partition, reached)
-                for p in positions
-                if (reached := self._reached.get((p.topic, p.partition), p.offset)) < p.offset
-                and (reached >= 0 or reached in _FIXED)
-            ]
-            self.seed_positions(targets)
+        self._record_buffered()
+        targets = [
+            TopicPartition(p.topic, p.partition, reached)
+            for p in positions
+            if (reached := self._reached.get((p.topic, p.partition), p.offset)) < p.offset
+            and (reached >= 0 or reached in _FIXED)
+        ]
+        self.seed_positions(targets)
         return targets
 
     def restarts(
@@ -170,8 +171,7 @@ class PrefetchBuffer:
             # librdkafka's position counts, unless it is ahead of the last message in the buffer.
             is_known = position.offset >= 0 and not (reached in _FIXED or 0 <= reached < position.offset)
             starts.append(position if is_known else TopicPartition(*key, reached))
-        with self._lock:
-            self.seed_positions(starts)
+        self.seed_positions(starts)
         return starts
 
     def _record_reached(self, messages: Sequence[Message], begin: int = 0) -> None:
@@ -196,27 +196,32 @@ class PrefetchBuffer:
         for message in self._buffered():
             self._record_reached((message,))
 
+    @locked
     def put_back(self, messages: list[Message]) -> None:
         """Put messages back at the head of the buffer. For the polling thread."""
         self._forget_returned()
-        with self._lock:
-            self.waiting.extendleft(starmap(messages.pop, repeat((), len(messages))))
-            self.pauses_changed = True  # a partition may have been paused since they were taken
+        self.waiting.extendleft(starmap(messages.pop, repeat((), len(messages))))
+        self.pauses_changed = True  # a partition may have been paused since they were taken
 
     def positions(self, read: Callable[[], list[TopicPartition]]) -> list[TopicPartition]:
         """Return the application's positions.
 
         Those that `read` returns, set back to the first prefetched message.
         """
-        with self._lock:
-            found = [self._without_dropped(position) for position in read()]
-            messages = self._buffered()
+        found, messages = self._read_positions(read)
         first: dict[TopicPartitionKey, Message] = {}
         for message in messages:
             key = _key(message)
             if key is not None and message.error() is None:
                 first.setdefault(key, message)
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
+
+    @locked
+    def _read_positions(
+        self, read: Callable[[], list[TopicPartition]]
+    ) -> tuple[list[TopicPartition], list[Message]]:
+        """Return librdkafka's positions, and the messages that it has returned before them."""
+        return [self._without_dropped(position) for position in read()], self._buffered()
 
     def _without_dropped(self, position: TopicPartition) -> TopicPartition:
         """Return a position of librdkafka, set back to what an interrupted native call may have dropped."""
@@ -248,10 +253,10 @@ class PrefetchBuffer:
         with guard.shared():
             return self.positions(read)
 
+    @locked
     def seed_positions(self, positions: Iterable[TopicPartition]) -> None:
         """Set positions for a new handle, which has none before it has returned a message."""
-        with self._lock:
-            self._seeded.update({(p.topic, p.partition): p for p in positions if p.offset >= 0})
+        self._seeded.update({(p.topic, p.partition): p for p in positions if p.offset >= 0})
 
     def seeded_offsets(self) -> dict[TopicPartitionKey, int]:
         """Return the positions that were seeded; for any thread, without a lock."""
@@ -266,6 +271,7 @@ class PrefetchBuffer:
                 first[key] = min(offset, first.get(key, offset))
         return first
 
+    @locked
     def drop(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Drop the messages of partitions that were revoked or sought. For the polling thread.
 
@@ -273,48 +279,47 @@ class PrefetchBuffer:
         """
         gone = set(keys)
         self._forget_returned()
-        with self._lock:
-            if self.unreturned:
-                self.put_back(self.unreturned)
-            self.gathered[:] = [message for message in self.gathered if _key(message) not in gone]
-            for message in self.waiting.copy():
-                if _key(message) in gone:
-                    self._remove(message)
-            self._held = [message for message in self._held if _key(message) not in gone]
-            for key in gone:
-                self._seeded.pop(key, None)
-                self._reached.pop(key, None)
+        if self.unreturned:
+            self.put_back(self.unreturned)
+        self.gathered[:] = [message for message in self.gathered if _key(message) not in gone]
+        for message in self.waiting.copy():
+            if _key(message) in gone:
+                self._remove(message)
+        self._held = [message for message in self._held if _key(message) not in gone]
+        for key in gone:
+            self._seeded.pop(key, None)
+            self._reached.pop(key, None)
 
+    @locked
     def pause(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Hold the messages of these partitions, once `apply_pauses` was called."""
-        with self._lock:
-            self.paused |= frozenset(keys)
-            self.pauses_changed = True
+        self.paused |= frozenset(keys)
+        self.pauses_changed = True
 
+    @locked
     def resume(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Return messages of these partitions again, once `apply_pauses` was called."""
-        with self._lock:
-            self.paused -= frozenset(keys)
-            self.pauses_changed = True
+        self.paused -= frozenset(keys)
+        self.pauses_changed = True
 
+    @locked
     def apply_pauses(self) -> None:
         """Apply `pause` and `resume`. For the polling thread."""
         self._forget_returned()
-        with self._lock:
-            # An exception may have had messages put back before their offsets were recorded. Once the
-            # application has them, `seek_targets` would return their offsets: they would be fetched again.
-            self._record_buffered()
-            if self.gathered:
-                self._held[:0] = [message for message in self.gathered if _key(message) in self.paused]
-                self.gathered[:] = [message for message in self.gathered if _key(message) not in self.paused]
-            for message in self.waiting.copy():
-                if _key(message) in self.paused and self._remove(message):
-                    self._held.append(message)
-            # Held messages are older than those of the same partition that came since.
-            resumed = [message for message in self._held if _key(message) not in self.paused]
-            self._held = [message for message in self._held if _key(message) in self.paused]
-            self.waiting.extendleft(reversed(resumed))
-            self.pauses_changed = False
+        # An exception may have had messages put back before their offsets were recorded. Once the
+        # application has them, `seek_targets` would return their offsets: they would be fetched again.
+        self._record_buffered()
+        if self.gathered:
+            self._held[:0] = [message for message in self.gathered if _key(message) in self.paused]
+            self.gathered[:] = [message for message in self.gathered if _key(message) not in self.paused]
+        for message in self.waiting.copy():
+            if _key(message) in self.paused and self._remove(message):
+                self._held.append(message)
+        # Held messages are older than those of the same partition that came since.
+        resumed = [message for message in self._held if _key(message) not in self.paused]
+        self._held = [message for message in self._held if _key(message) in self.paused]
+        self.waiting.extendleft(reversed(resumed))
+        self.pauses_changed = False
 
     def _forget_returned(self) -> None:
         """Have the meter wait for the next native call, because `waiting` is about to change.

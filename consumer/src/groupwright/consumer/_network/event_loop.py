@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 from groupwright.consumer._network.connection_errors import RequestTimedOutError
+from groupwright.consumer._protocol.locking import locked
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _CANCELLED_TIMERS = 100
@@ -113,7 +114,7 @@ class Loop:
         self._is_awake = False
         """True if the loop runs the calls before it sleeps again."""
         self._is_closed = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may ring
         """Held by a thread that rings, or that closes the loop."""
         self._thread = threading.Thread(target=self._run, name=f"groupwright-{name}", daemon=True)
 
@@ -147,11 +148,20 @@ class Loop:
             return  # in a forked child the thread does not exist
         self._calls.append(lambda: function(*args))
         if not self._is_awake:
-            with self._lock:
-                if not self._is_closed:
-                    self._is_awake = True
-                    with contextlib.suppress(BlockingIOError):  # it has been rung often enough
-                        self._bell.send(b"\0")
+            self._ring()
+
+    @locked
+    def _ring(self) -> None:
+        """Wake the loop."""
+        if not self._is_closed:
+            self._is_awake = True
+            try:
+                self._bell.send(b"\0")
+            except BlockingIOError:
+                pass  # it has been rung often enough
+            except BaseException:  # of a signal handler, maybe before `send`
+                self._is_awake = False
+                raise
 
     # --- The network thread
 
@@ -318,18 +328,18 @@ class Loop:
         else:
             future.then(lambda: self._calls.append(lambda: self._step(coroutine)))
 
+    @locked
     def _close(self) -> None:
-        with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            tasks, self._tasks = self._tasks, set()
-            for task in tasks:
-                with contextlib.suppress(Exception):
-                    task.close()
-            self._calls.clear()
-            self._timers.clear()
-            self._ready.clear()
-            self._selector.close()
-            self._alarm.close()
-            self._bell.close()
+        if self._is_closed:
+            return
+        self._is_closed = True
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            with contextlib.suppress(Exception):
+                task.close()
+        self._calls.clear()
+        self._timers.clear()
+        self._ready.clear()
+        self._selector.close()
+        self._alarm.close()
+        self._bell.close()
