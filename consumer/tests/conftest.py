@@ -41,6 +41,7 @@ from groupwright.consumer._protocol.model import (
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import Timing
 from groupwright.consumer._protocol.transitions import State
+from groupwright.core import locking
 from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
 from harness.waiting import wait_until
@@ -615,7 +616,10 @@ class _Handler:
 
 
 def _is_watched(code: CodeType) -> bool:
-    return code.co_filename.startswith(_CONSUMER) or code.co_filename == threading.__file__
+    return code.co_filename.startswith(_CONSUMER) or code.co_filename in {
+        locking.__file__,
+        threading.__file__,
+    }
 
 
 class _SecondHandler:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupwright.consumer._protocol.locking import call_locked, locked
+from groupwright.core.locking import call_locked, locked
 from harness.patience import PATIENCE
 
 Interrupted = Callable[[int, Callable[[], Any]], tuple[int, Any]]

@@ -6,7 +6,7 @@ called. Files that decide or convert come first, in the order of their first cal
 follow: values such as a group, and the columns of its assignment.
 
 The assignor's own computation is left out, since an application may have an assignor of its own; so are
-sockets (`consumer/_network`), which are simulated, and locks (`consumer/_protocol/locking.py`), which neither
+sockets (`consumer/_network`), which are simulated, and locks (`core/locking.py`), which neither
 decide nor convert.
 """
 
@@ -27,7 +27,7 @@ from simulation import player  # noqa: E402
 from simulation.runtime import VirtualThread  # noqa: E402
 from simulation.scenario import Fault, Kind, MemberPlan, Scenario  # noqa: E402
 
-_SOURCES = re.compile(r"/src/groupwright/((?:consumer|assignors|core)/.*)(?<!_protocol/locking\.py)$")
+_SOURCES = re.compile(r"/src/groupwright/((?:consumer|assignors|core)/.*)(?<!core/locking\.py)$")
 _MODEL = ("assignors/_model/", "consumer/_protocol/model.py")
 _ASSIGNOR = "RangeAssignor.assign"
 _RESPONSES = {"Network.join": "JoinGroupResponse", "Network.heartbeat": "int"}

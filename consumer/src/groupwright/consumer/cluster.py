@@ -32,11 +32,11 @@ from typing import Any, Self, TypeVar
 from groupwright.consumer._config.config import read_connection
 from groupwright.consumer._network.brokers import Brokers
 from groupwright.consumer._network.connection_errors import RequestRefusedError
-from groupwright.consumer._protocol.locking import locked
 from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.core import GroupwrightError
 from groupwright.core.kafka_apis import METADATA
+from groupwright.core.locking import locked
 from groupwright.core.wire_format import Message, Request
 
 __all__ = ["Broker", "ClusterConnection", "ClusterConnectionError"]

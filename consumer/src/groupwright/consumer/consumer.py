@@ -30,9 +30,9 @@ from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.observable import Observable
 from groupwright.consumer._membership.offset_tracker import check_partitions
 from groupwright.consumer._membership.prefetch import BATCH_SIZE, PrefetchBuffer
-from groupwright.consumer._protocol.locking import call_locked
 from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer.errors import ConsumerError
+from groupwright.core.locking import call_locked
 
 Native = confluent_kafka.Consumer
 

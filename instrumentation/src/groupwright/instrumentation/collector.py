@@ -14,6 +14,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from groupwright.core import ObservableConsumer
+from groupwright.core.locking import call_locked, locked
 from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.log_ends import LogEnds
@@ -138,17 +139,20 @@ class Metrics:
             if ends is not None:
                 ends.close()
 
-        with self._lock:
+        def find_or_add() -> Instrumentation:
             for known in self._alive():
                 if isinstance(known, Instrumentation) and known.instruments(consumer):
                     return known
-            instrumentation = Instrumentation(
+            added = Instrumentation(
                 consumer, self._families, on_removed, self._logger, options, callbacks, ends
             )
             if ends is not None:
                 weakref.finalize(consumer, ends.close).atexit = False
-            self._clients.append(instrumentation)
-            instrumentation.start()
+            self._clients.append(added)
+            added.start()
+            return added
+
+        instrumentation = call_locked(self._lock, find_or_add)
         self._start_publisher()
         return instrumentation
 
@@ -160,8 +164,7 @@ class Metrics:
         instrumentation = ProducerInstrumentation(
             client_id, callbacks, self._families, self._remove, self._logger
         )
-        with self._lock:
-            self._clients.append(instrumentation)
+        call_locked(self._lock, self._clients.append, instrumentation)
         self._start_publisher()
         return instrumentation
 
@@ -201,38 +204,37 @@ class Metrics:
         if self._publisher is not None:
             self._publisher.start()
 
+    @locked
     def _alive(self) -> list[_Client]:
         """Return the clients that still exist, in the order in which their last rebalances ended.
 
         `Merge.LAST` needs this order.
         """
-        with self._lock:
-            return sorted(
-                (each for each in self._clients if each.alive), key=lambda each: each.last_rebalance
-            )
+        return sorted((each for each in self._clients if each.alive), key=lambda each: each.last_rebalance)
 
     def _update_clients(self) -> None:
         """Forget clients that no longer exist, after reading their totals for the last time.
 
         Their counters stay. A forked process forgets the clients of its parent, which the parent reads.
         """
-        with self._lock:
-            if self._pid != os.getpid():
-                self._pid, self._clients = os.getpid(), []
-            alive = self._alive()
-            ended = set(self._clients).difference(alive)
-            self._clients = alive
-        for each in ended:
+        for each in self._forget_ended():
             each.samples()
 
+    @locked
+    def _forget_ended(self) -> set[_Client]:
+        if self._pid != os.getpid():
+            self._pid, self._clients = os.getpid(), []
+        alive = self._alive()
+        ended = set(self._clients).difference(alive)
+        self._clients = alive
+        return ended
+
+    @locked
     def _remove(self, removed: _Client) -> None:
-        with self._lock:
-            self._clients = [each for each in self._clients if each is not removed]
-            if all(each.client_labels != removed.client_labels for each in self._alive()):
-                self._clients = [
-                    each for each in self._clients if each.client_labels != removed.client_labels
-                ]
-                self._families.remove(removed.client_labels)
+        self._clients = [each for each in self._clients if each is not removed]
+        if all(each.client_labels != removed.client_labels for each in self._alive()):
+            self._clients = [each for each in self._clients if each.client_labels != removed.client_labels]
+            self._families.remove(removed.client_labels)
 
 
 def _registered(registry: CollectorRegistry) -> Metrics | None:

@@ -22,6 +22,7 @@ from groupwright.core import (
     TopicPartitionKey,
 )
 from groupwright.core.configuration import Configuration
+from groupwright.core.locking import call_locked, locked
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.membership import MembershipStatistics
@@ -145,17 +146,17 @@ class Instrumentation(RebalanceListener):
             self._tracker.start_observers.append(self._on_starts)
         observed.add_listener(self)
 
+    @locked
     def remove(self) -> None:
         """Remove this consumer's series from the registry, and stop measuring; a second call does nothing.
 
         Series that it shares with another consumer of the same group and client id stay. Sinks stay open.
         """
-        with self._lock:
-            if self._round_merger is not None:
-                for each in self._round_merger.end():
-                    self._guarded("rebalanced", self._count_rebalance, each)
-            self._removed = True
-            self._on_removed(self)
+        if self._round_merger is not None:
+            for each in self._round_merger.end():
+                self._guarded("rebalanced", self._count_rebalance, each)
+        self._removed = True
+        self._on_removed(self)
 
     # --- For the collector --------------------------------------------------------------------------
 
@@ -196,14 +197,19 @@ class Instrumentation(RebalanceListener):
         Samples that cannot be read are counted as failures.
         """
         self._settle()
-        with self._sampling:
-            state = self._read("state", lambda: sample_readers.of_consumer_state(self.state))
-            samples = [*state, *self._client_samples()]
-            with self._lock:
-                if not self._removed:
-                    for spec, labels, increment in self._increments.increments(samples):
-                        self._families.add_values(spec, self.client_labels, increment, labels)
+        return call_locked(self._sampling, self._sample)
+
+    def _sample(self) -> list[Sample]:
+        state = self._read("state", lambda: sample_readers.of_consumer_state(self.state))
+        samples = [*state, *self._client_samples()]
+        self._add_increments(samples)
         return samples
+
+    @locked
+    def _add_increments(self, samples: list[Sample]) -> None:
+        if not self._removed:
+            for spec, labels, increment in self._increments.increments(samples):
+                self._families.add_values(spec, self.client_labels, increment, labels)
 
     # --- RebalanceListener --------------------------------------------------------------------------
 
@@ -403,8 +409,7 @@ class Instrumentation(RebalanceListener):
         yield from sample_readers.of_callbacks(STATISTICS_AGE, callbacks.age, CLIENT_ERRORS, errors)
 
     def _lag_samples(self, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:
-        with self._lock:
-            lag = self._lag.lag.copy()
+        lag = call_locked(self._lock, self._lag.lag.copy)
         if snapshot is not None and snapshot.state == "unjoined":
             # The member has left the group, and its successors have the partitions; the application has not
             # polled since.
@@ -444,23 +449,28 @@ class Instrumentation(RebalanceListener):
 
     # --- Failures -----------------------------------------------------------------------------------
 
+    @locked
     def _guarded(self, operation: str, record: Callable[..., None], *arguments: object) -> None:
-        with self._lock:
-            if self._removed:
-                return
-            try:
-                record(*arguments)
-            except Exception as error:  # noqa: BLE001 - measuring must not break the application
-                self._record_failure(operation, error)
+        if self._removed:
+            return
+        try:
+            record(*arguments)
+        except Exception as error:  # noqa: BLE001 - measuring must not break the application
+            self._record_failure(operation, error)
+
+    @locked
+    def _count_failure(self, operation: str) -> bool:
+        """Count a failure; return whether it is the first of its kind."""
+        if self._removed:
+            return False
+        self._families.add(ERRORS, self.client_labels)
+        is_first = operation not in self._logged
+        self._logged.add(operation)
+        return is_first
 
     def _record_failure(self, operation: str, error: Exception) -> None:
-        with self._lock:
-            if self._removed:
-                return
-            self._families.add(ERRORS, self.client_labels)
-            if operation in self._logged:
-                return
-            self._logged.add(operation)
+        if not self._count_failure(operation):
+            return
         self._logger.warning(
             "[%s in %s] the instrumentation failed at %s: %r. The consumer is not affected; further failures "
             "of this kind are only counted, in %s",

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaException, Producer
 
+from groupwright.core.locking import locked
 from groupwright.instrumentation.events import Event, LoadCheckEvent, RebalanceEvent
 
 TOPIC = "groupwright.rebalances"
@@ -65,7 +66,7 @@ class EventSink:
         self._write: Callable[[Any], object] = write
         self._capacity = capacity
         self._release = release
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may close
         self._queue: queue.Queue[tuple[Event, OnOutcome] | None] = queue.Queue(capacity)
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -80,30 +81,40 @@ class EventSink:
             event: The event.
             on_outcome: Called with the outcome, on this thread or the sink's.
         """
-        with self._lock:
-            if os.getpid() != self._pid:
-                self._queue, self._thread, self._pid = queue.Queue(self._capacity), None, os.getpid()
-            if self._closed:
-                on_outcome("dropped")
-                return
-            if self._thread is None:
-                # A daemon, since a hanging sink must not keep the process alive.
-                self._thread = threading.Thread(
-                    target=self._run, name=f"groupwright-events-{self.name}", daemon=True
-                )
-                self._thread.start()
+        if not self._start():
+            on_outcome("dropped")
+            return
         try:
             self._queue.put_nowait((event, on_outcome))
         except queue.Full:
             on_outcome("dropped")
 
+    @locked
+    def _start(self) -> bool:
+        """Start the thread if it does not run in this process yet; return False if the sink is closed."""
+        if os.getpid() != self._pid:
+            self._queue, self._thread, self._pid = queue.Queue(self._capacity), None, os.getpid()
+        if self._closed:
+            return False
+        if self._thread is None:
+            # A daemon, since a hanging sink must not keep the process alive.
+            self._thread = threading.Thread(
+                target=self._run, name=f"groupwright-events-{self.name}", daemon=True
+            )
+            self._thread.start()
+        return True
+
+    @locked
+    def _start_no_more(self) -> bool:
+        """Let no event in any more; return False if the sink was closed before."""
+        was_open, self._closed = not self._closed, True
+        return was_open
+
     def close(self, timeout: float = 10.0) -> None:
         """Write the queued events, for at most `timeout` seconds; later events are dropped."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            thread = self._thread
+        if not self._start_no_more():
+            return
+        thread = self._thread
         if thread is None:
             self._release_resources()
             return

@@ -16,7 +16,6 @@ from groupwright.consumer._protocol.commit_queue import (
     CommitQueue,
     CommitResult,
 )
-from groupwright.consumer._protocol.locking import locked
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import (
     DisconnectedError,
@@ -26,6 +25,7 @@ from groupwright.consumer._protocol.model import (
     Offsets,
     TopicPartitionKey,
 )
+from groupwright.core.locking import locked
 
 _RETRY_BACKOFF = 0.1  # seconds before a commit is retried
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError
 
 from groupwright.consumer._protocol.events import Assign, Event
-from groupwright.consumer._protocol.locking import call_locked, locked
 from groupwright.consumer._protocol.membership_state import Timeline
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConsumerError
 from groupwright.core import LoadCheckOutcome
+from groupwright.core.locking import call_locked, locked
 
 if TYPE_CHECKING:
     from groupwright.assignors import LoadCheck

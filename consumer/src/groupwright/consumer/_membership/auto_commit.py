@@ -14,7 +14,7 @@ from typing import Protocol
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle
-from groupwright.consumer._protocol.locking import locked
+from groupwright.core.locking import locked
 
 OVERDUE_SECONDS = 0.2
 """Seconds by which a commit must be overdue before a thread is started for it: several native polls."""

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer._membership.messages import PlainMessage
-from groupwright.consumer._protocol.locking import locked
 from groupwright.consumer._protocol.model import Offset, Offsets, TopicPartitionKey
+from groupwright.core.locking import locked
 
 
 class OffsetTracker:

@@ -29,8 +29,8 @@ from confluent_kafka import (
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle, Native
-from groupwright.consumer._protocol.locking import locked
 from groupwright.consumer._protocol.model import TopicPartitionKey
+from groupwright.core.locking import locked
 
 if TYPE_CHECKING:
     from groupwright.consumer._membership.processing_meter import ProcessingMeter

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 from groupwright.consumer._network.connection_errors import RequestTimedOutError
-from groupwright.consumer._protocol.locking import locked
+from groupwright.core.locking import locked
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _CANCELLED_TIMERS = 100

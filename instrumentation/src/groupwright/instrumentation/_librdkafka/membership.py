@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 
 from groupwright.core import MembershipSnapshot
+from groupwright.core.locking import locked
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics
 
 
@@ -14,7 +15,7 @@ class MembershipStatistics:
         """Start without statistics."""
         self._coordinator: int | None = None
         self._changes = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def complete(
         self, snapshot: MembershipSnapshot, statistics: ConsumerStatistics | None
@@ -24,10 +25,8 @@ class MembershipStatistics:
             return snapshot
         coordinator = statistics.coordinator
         node = None if coordinator is None else coordinator.node
-        with self._lock:
-            if node is not None:
-                self._changes += self._coordinator not in {None, node}
-                self._coordinator = node
+        if node is not None:
+            self._count(node)
         return replace(
             snapshot,
             state=snapshot.state or statistics.state,
@@ -37,3 +36,8 @@ class MembershipStatistics:
             round_trip=None if coordinator is None else coordinator.round_trip,
             requests=statistics.requests,
         )
+
+    @locked
+    def _count(self, node: int) -> None:
+        self._changes += self._coordinator not in {None, node}
+        self._coordinator = node

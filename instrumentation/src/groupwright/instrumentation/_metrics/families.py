@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from prometheus_client import Counter, Histogram, Metric
 
+from groupwright.core.locking import locked
 from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.spec import ClientSpec
@@ -50,21 +51,24 @@ class Families:
         """Increment a counter; 0 creates its series, so that `rate()` sees the first increase."""
         self.add_values(spec, client_labels, amount, _values(spec, client_labels, labels))
 
+    @locked
     def add_values(
         self, spec: ClientSpec, client_labels: ClientLabels, amount: float, labels: tuple[str, ...]
     ) -> None:
         """Increment a counter; `labels` are the label values after those of `ClientLabels`."""
-        with self._lock:
-            values = (*client_labels.of(spec), *labels)
-            self._series[client_labels].add((spec, values))
-            self._counters[spec].labels(*values).inc(amount)
+        values = (*client_labels.of(spec), *labels)
+        self._series[client_labels].add((spec, values))
+        self._counters[spec].labels(*values).inc(amount)
 
     def start(self, histogram: ClientSpec, client_labels: ClientLabels, **labels: str) -> None:
         """Create a histogram's series at 0, so that `rate()` sees the first value."""
-        with self._lock:
-            values = (*client_labels.of(histogram), *_values(histogram, client_labels, labels))
-            self._series[client_labels].add((histogram, values))
-            self._histograms[histogram].labels(*values)
+        self._start(histogram, client_labels, _values(histogram, client_labels, labels))
+
+    @locked
+    def _start(self, histogram: ClientSpec, client_labels: ClientLabels, labels: tuple[str, ...]) -> None:
+        values = (*client_labels.of(histogram), *labels)
+        self._series[client_labels].add((histogram, values))
+        self._histograms[histogram].labels(*values)
 
     def observe(
         self,
@@ -75,19 +79,29 @@ class Families:
         **labels: str,
     ) -> None:
         """Add a value to a histogram, with an exemplar for OpenMetrics."""
-        with self._lock:
-            values = (*client_labels.of(spec), *_values(spec, client_labels, labels))
-            self._series[client_labels].add((spec, values))
-            self._histograms[spec].labels(*values).observe(value, exemplar)
+        values = (*client_labels.of(spec), *_values(spec, client_labels, labels))
+        self._observe(spec, client_labels, value, exemplar, values)
         for observer in self.observers:
             observer(spec, dict(zip(spec.labels, values, strict=True)), value)
 
+    @locked
+    def _observe(
+        self,
+        spec: ClientSpec,
+        client_labels: ClientLabels,
+        value: float,
+        exemplar: dict[str, str] | None,
+        values: tuple[str, ...],
+    ) -> None:
+        self._series[client_labels].add((spec, values))
+        self._histograms[spec].labels(*values).observe(value, exemplar)
+
+    @locked
     def remove(self, client_labels: ClientLabels) -> None:
         """Remove all series of a client."""
-        with self._lock:
-            for spec, values in self._series.pop(client_labels, ()):
-                family = self._counters.get(spec) or self._histograms[spec]
-                family.remove(*values)
+        for spec, values in self._series.pop(client_labels, ()):
+            family = self._counters.get(spec) or self._histograms[spec]
+            family.remove(*values)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family with its present series."""

@@ -22,6 +22,7 @@ from groupwright.core import (
 )
 from groupwright.core.configuration import Configuration, public_settings
 from groupwright.core.group_metadata import GroupMetadata
+from groupwright.core.locking import locked
 from groupwright.core.membership_errors import ErrorKind, classify_error
 from groupwright.core.rebalance_tracker import CONSUMER_SETTLE, CallbackTime, RebalanceTracker
 from groupwright.core.start_offsets import StartOffsets
@@ -243,13 +244,13 @@ class CallbackTracker:
         for listener in self._listeners:
             call(listener)
 
+    @locked
     def _guarded(self, operation: str, action: Callable[[], None]) -> None:
-        with self._lock:
-            try:
-                action()
-            except Exception as error:  # noqa: BLE001 - measuring must not break the application
-                self.callbacks.on_failure(operation, error)
-            self.settles_at = self._rebalances.settles_at
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - measuring must not break the application
+            self.callbacks.on_failure(operation, error)
+        self.settles_at = self._rebalances.settles_at
 
 
 class _Overridable:

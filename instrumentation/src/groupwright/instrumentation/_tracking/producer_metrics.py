@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
+from groupwright.core.locking import call_locked
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import ProducerStatistics
 from groupwright.instrumentation._metrics import samples as sample_readers
@@ -62,21 +63,23 @@ class ProducerInstrumentation:
 
     def samples(self) -> list[Sample]:
         """Return the samples of a scrape, and add the increments of their totals to the counters."""
-        with self._sampling:
-            if self._removed:
-                return []
-            callbacks = self._callbacks()
-            age = None if callbacks is None else callbacks.age
-            samples = list(
-                sample_readers.of_callbacks(
-                    PRODUCER_STATISTICS_AGE, age, PRODUCER_CLIENT_ERRORS, dict(self._errors)
-                )
+        return call_locked(self._sampling, self._sample)
+
+    def _sample(self) -> list[Sample]:
+        if self._removed:
+            return []
+        callbacks = self._callbacks()
+        age = None if callbacks is None else callbacks.age
+        samples = list(
+            sample_readers.of_callbacks(
+                PRODUCER_STATISTICS_AGE, age, PRODUCER_CLIENT_ERRORS, dict(self._errors)
             )
-            if self._statistics is not None:
-                samples += sample_readers.of_producer(self._statistics)
-            for spec, labels, increment in self._increments.increments(samples):
-                self._families.add_values(spec, self.client_labels, increment, labels)
-            return samples
+        )
+        if self._statistics is not None:
+            samples += sample_readers.of_producer(self._statistics)
+        for spec, labels, increment in self._increments.increments(samples):
+            self._families.add_values(spec, self.client_labels, increment, labels)
+        return samples
 
     def _on_statistics(self, statistics: ProducerStatistics, _taken_at: float) -> None:
         self._statistics = statistics
