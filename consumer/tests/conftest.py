@@ -34,14 +34,13 @@ from groupwright.consumer._protocol.model import (
     MetadataResponse,
     Offset,
     OffsetFetchResponse,
-    Partitions,
     SyncGroupResponse,
     keys,
 )
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import Timing
 from groupwright.consumer._protocol.transitions import State
-from groupwright.core import locking
+from groupwright.core import Partitions, locking
 from groupwright.testing import LocalKafka
 from harness.patience import PATIENCE
 from harness.waiting import wait_until

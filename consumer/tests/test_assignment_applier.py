@@ -31,9 +31,9 @@ from groupwright.consumer._protocol.commit_queue import CommitResult
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.membership_state import Timeline
-from groupwright.consumer._protocol.model import UNREADABLE, ErrorCode, MemberIdentity, Offset, Partitions
+from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, Offset
 from groupwright.consumer.errors import ConsumerError
-from groupwright.core import RebalanceListener
+from groupwright.core import ErrorCode, Partitions, RebalanceListener
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

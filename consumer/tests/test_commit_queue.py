@@ -12,7 +12,8 @@ from groupwright.consumer._protocol.commit_queue import (
     CommitResult,
     PendingCommit,
 )
-from groupwright.consumer._protocol.model import MemberIdentity, Offset, TopicPartitionKey
+from groupwright.consumer._protocol.model import MemberIdentity, Offset
+from groupwright.core import TopicPartitionKey
 
 ME = MemberIdentity(1, "m-1", "range")
 LATER_ME = MemberIdentity(2, "m-1", "range")

@@ -3,7 +3,7 @@
 import pytest
 
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
-from groupwright.consumer._protocol.model import ErrorCode, error_name
+from groupwright.core import ErrorCode, error_name
 
 NONE, REJOIN, LATER, ELSEWHERE = (
     ErrorAction.NONE,

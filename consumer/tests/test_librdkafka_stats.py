@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from groupwright.consumer._membership.librdkafka_stats import with_group_state
-from groupwright.consumer._protocol.model import TopicPartitionKey
 from groupwright.consumer._protocol.transitions import State
+from groupwright.core import TopicPartitionKey
 
 NONE = -1001
 NOTHING: Mapping[TopicPartitionKey, int] = {}

@@ -10,8 +10,9 @@ from groupwright.consumer import Phase
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
 from groupwright.consumer._protocol.membership import ROUND_TIMEOUT
-from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, Partitions
+from groupwright.consumer._protocol.model import MemberIdentity
 from groupwright.consumer._protocol.transitions import State
+from groupwright.core import ErrorCode, Partitions
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

@@ -12,15 +12,9 @@ from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.consumer_protocol import read_assignment, subscription_encoder
 from groupwright.consumer._protocol.events import Assign, Closed, Revoke
-from groupwright.consumer._protocol.model import (
-    ErrorCode,
-    JoinGroupResponse,
-    MetadataResponse,
-    SyncGroupResponse,
-    TopicPartitionKey,
-    keys,
-)
+from groupwright.consumer._protocol.model import JoinGroupResponse, MetadataResponse, SyncGroupResponse, keys
 from groupwright.consumer._protocol.transitions import Step
+from groupwright.core import ErrorCode, TopicPartitionKey
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

@@ -7,8 +7,9 @@ import pytest
 
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, MaxPollExceeded, Revoke
-from groupwright.consumer._protocol.model import ErrorCode, MemberIdentity, MetadataResponse
+from groupwright.consumer._protocol.model import MemberIdentity, MetadataResponse
 from groupwright.consumer._protocol.transitions import State
+from groupwright.core import ErrorCode
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player

@@ -17,7 +17,8 @@ from groupwright.consumer._membership.offset_tracker import (
     reported,
     to_partitions,
 )
-from groupwright.consumer._protocol.model import Offset, TopicPartitionKey
+from groupwright.consumer._protocol.model import Offset
+from groupwright.core import TopicPartitionKey
 from harness.patience import PATIENCE
 
 A, B = ("t", 0), ("t", 1)

@@ -42,10 +42,9 @@ from groupwright.consumer._protocol.model import (
     OffsetCommitResponse,
     OffsetFetchResponse,
     Offsets,
-    Partitions,
     SyncGroupResponse,
-    TopicPartitionKey,
 )
+from groupwright.core import Partitions, TopicPartitionKey
 from groupwright.testing._simulation import broker_messages as bmsg
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import AnyRequest, Cluster, Connection

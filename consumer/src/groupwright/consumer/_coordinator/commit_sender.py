@@ -17,14 +17,8 @@ from groupwright.consumer._protocol.commit_queue import (
     CommitResult,
 )
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import (
-    DisconnectedError,
-    ErrorCode,
-    MemberIdentity,
-    Offset,
-    Offsets,
-    TopicPartitionKey,
-)
+from groupwright.consumer._protocol.model import DisconnectedError, MemberIdentity, Offset, Offsets
+from groupwright.core import ErrorCode, TopicPartitionKey
 from groupwright.core.locking import locked
 
 _RETRY_BACKOFF = 0.1  # seconds before a commit is retried

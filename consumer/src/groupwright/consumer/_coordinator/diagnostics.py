@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError
 from groupwright.consumer._coordinator.inbox import Failed, Reported
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol.actions import ReportError
-from groupwright.consumer._protocol.model import DisconnectedError, ErrorCode
+from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.consumer.errors import AssignorFailedError
+from groupwright.core import ErrorCode
 
 _TIMEOUT = 5.0  # seconds for the group to become stable, so that its assignor is known
 _RETRY_INTERVAL = 0.2  # seconds between two DescribeGroups

@@ -27,18 +27,16 @@ from groupwright.consumer._protocol.events import Assign, Closed
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import (
     DisconnectedError,
-    ErrorCode,
     JoinGroupResponse,
     OffsetFetchResponse,
     Offsets,
     SyncGroupResponse,
-    error_name,
 )
 from groupwright.consumer._protocol.timers import PollClock
 from groupwright.consumer._protocol.transitions import State
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import GroupError
-from groupwright.core import LoadCheckOutcome
+from groupwright.core import ErrorCode, LoadCheckOutcome, error_name
 
 _CLOSED = "the consumer is closed"
 _SMOOTHED_CHECKS = 6

@@ -11,9 +11,10 @@ from confluent_kafka import OFFSET_END
 
 from groupwright.assignors import Member, Topic, sent_processing_times
 from groupwright.consumer._network.connections import Network
-from groupwright.consumer._protocol.model import DisconnectedError, TopicPartitionKey
+from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.consumer._protocol.timers import Clock
 from groupwright.consumer._protocol.wakeup import Wakeup
+from groupwright.core import TopicPartitionKey
 
 _ByPartition = dict[str, npt.NDArray[np.float64]]
 

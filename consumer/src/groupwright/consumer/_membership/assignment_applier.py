@@ -30,9 +30,9 @@ from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._protocol.events import Assign, Revoke
-from groupwright.consumer._protocol.model import UNREADABLE, Offsets, Partitions, TopicPartitionKey, keys
+from groupwright.consumer._protocol.model import UNREADABLE, Offsets, keys
 from groupwright.consumer._protocol.timers import Clock
-from groupwright.core import Phase
+from groupwright.core import Partitions, Phase, TopicPartitionKey
 
 _RESETS = {
     "smallest": OFFSET_BEGINNING,

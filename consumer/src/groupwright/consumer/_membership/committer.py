@@ -29,8 +29,9 @@ from groupwright.consumer._membership.offset_tracker import (
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.commit_queue import DESTROYED, NO_ANSWER, CommitResult, PendingCommit
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import ErrorCode, Offset, Offsets, TopicPartitionKey
+from groupwright.consumer._protocol.model import Offset, Offsets
 from groupwright.consumer.errors import CommitError
+from groupwright.core import ErrorCode, TopicPartitionKey
 
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 _ASSIGNMENT_LOST, _FATAL, _NO_OFFSET = (

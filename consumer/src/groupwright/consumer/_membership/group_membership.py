@@ -8,8 +8,8 @@ from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer._membership.callbacks import RebalanceCallback
 from groupwright.consumer._membership.listeners import Listeners
-from groupwright.consumer._protocol.model import GroupMembershipOperation, TopicPartitionKey
-from groupwright.core import MembershipSnapshot
+from groupwright.consumer._protocol.model import GroupMembershipOperation
+from groupwright.core import MembershipSnapshot, TopicPartitionKey
 
 
 class Handle(Protocol):

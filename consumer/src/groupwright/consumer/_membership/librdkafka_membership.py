@@ -17,9 +17,9 @@ from groupwright.consumer._membership.callbacks import (
 from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.listeners import Listeners
-from groupwright.consumer._protocol.model import GroupMembershipOperation, TopicPartitionKey
+from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer.errors import ConsumerError
-from groupwright.core import Kind, MembershipSnapshot, Rebalance, by_topic
+from groupwright.core import Kind, MembershipSnapshot, Rebalance, TopicPartitionKey, by_topic
 from groupwright.core.configuration import Configuration
 from groupwright.core.group_metadata import GroupMetadata
 from groupwright.core.membership_errors import ErrorKind, classify_error

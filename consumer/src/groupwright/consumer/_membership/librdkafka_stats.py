@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from groupwright.consumer._protocol.model import TopicPartitionKey
 from groupwright.consumer._protocol.transitions import State
+from groupwright.core import TopicPartitionKey
 
 _JOIN_STATES = {
     State.UNJOINED: "init",

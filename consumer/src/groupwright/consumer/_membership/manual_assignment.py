@@ -11,8 +11,8 @@ from groupwright.consumer._membership.group_membership import Handle, Native
 from groupwright.consumer._membership.offset_tracker import OffsetTracker, check_partitions
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import TopicPartitionKey
 from groupwright.consumer.errors import ConsumerError
+from groupwright.core import TopicPartitionKey
 
 _EAGER = (
     "Changes to the current assignment must be made using assign() when rebalance protocol type is EAGER, as "

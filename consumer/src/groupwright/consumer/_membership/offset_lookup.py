@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Collection, Coroutine, MutableMapping
 from typing import Any, Protocol
 
-from groupwright.consumer._protocol.model import DisconnectedError, TopicPartitionKey
+from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.consumer._protocol.timers import Clock
 from groupwright.consumer._protocol.wakeup import Wakeup
+from groupwright.core import TopicPartitionKey
 
 LogicalOffset = tuple[TopicPartitionKey, int]
 """A partition, and ``OFFSET_BEGINNING`` or ``OFFSET_END``."""

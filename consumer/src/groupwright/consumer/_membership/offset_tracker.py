@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer._membership.messages import PlainMessage
-from groupwright.consumer._protocol.model import Offset, Offsets, TopicPartitionKey
+from groupwright.consumer._protocol.model import Offset, Offsets
+from groupwright.core import TopicPartitionKey
 from groupwright.core.locking import locked
 
 

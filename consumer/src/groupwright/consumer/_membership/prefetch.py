@@ -29,7 +29,7 @@ from confluent_kafka import (
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.group_membership import Handle, Native
-from groupwright.consumer._protocol.model import TopicPartitionKey
+from groupwright.core import TopicPartitionKey
 from groupwright.core.locking import locked
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from itertools import islice
 
 from confluent_kafka import Message
 
-from groupwright.consumer._protocol.model import TopicPartitionKey
+from groupwright.core import TopicPartitionKey
 
 _INTERVAL = 0.02
 """Average seconds between two samples."""

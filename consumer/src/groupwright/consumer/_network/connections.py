@@ -23,7 +23,6 @@ from groupwright.consumer._protocol.known_brokers import Address
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     DisconnectedError,
-    ErrorCode,
     GroupDescription,
     JoinGroupPayload,
     JoinGroupResponse,
@@ -33,10 +32,9 @@ from groupwright.consumer._protocol.model import (
     OffsetCommitResponse,
     OffsetFetchResponse,
     Offsets,
-    Partitions,
     SyncGroupResponse,
-    TopicPartitionKey,
 )
+from groupwright.core import ErrorCode, Partitions, TopicPartitionKey
 from groupwright.core.kafka_apis import (
     DESCRIBE_GROUPS,
     FIND_COORDINATOR,

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from groupwright.consumer._protocol.model import ErrorCode
+from groupwright.core import ErrorCode
 
 _NAMES = {
     "FindCoordinator": "find_coordinator",

@@ -19,9 +19,9 @@ from groupwright.consumer._protocol.model import (
     MemberIdentity,
     MetadataResponse,
     OffsetFetchResponse,
-    Partitions,
     SyncGroupResponse,
 )
+from groupwright.core import Partitions
 
 if TYPE_CHECKING:
     from groupwright.consumer._protocol.membership import Membership

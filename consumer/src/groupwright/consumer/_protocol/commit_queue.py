@@ -11,15 +11,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from groupwright.consumer._protocol.model import (
-    COORDINATOR_MOVED,
-    ErrorCode,
-    MemberIdentity,
-    Offset,
-    Offsets,
-    TopicPartitionKey,
-)
+from groupwright.consumer._protocol.model import COORDINATOR_MOVED, MemberIdentity, Offset, Offsets
 from groupwright.consumer._protocol.wakeup import Wakeup
+from groupwright.core import ErrorCode, TopicPartitionKey
 
 RETRIABLE = COORDINATOR_MOVED | {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 """Retriable errors: a commit that failed with these alone is retried until its deadline."""

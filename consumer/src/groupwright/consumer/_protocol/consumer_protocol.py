@@ -13,7 +13,7 @@ from groupwright.assignors import (
     encode_subscription,
 )
 from groupwright.consumer._protocol.membership import SubscriptionEncoder
-from groupwright.consumer._protocol.model import Partitions
+from groupwright.core import Partitions
 
 
 def subscription_encoder(

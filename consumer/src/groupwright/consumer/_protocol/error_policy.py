@@ -6,7 +6,7 @@ to do is what Kafka's AbstractCoordinator and ConsumerCoordinator do, except whe
 
 from enum import Enum, auto
 
-from groupwright.consumer._protocol.model import ErrorCode
+from groupwright.core import ErrorCode
 
 
 class Api(Enum):

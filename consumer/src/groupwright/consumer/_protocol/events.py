@@ -8,7 +8,8 @@ So the membership uses neither: it returns events, the network thread puts them 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from groupwright.consumer._protocol.model import MemberIdentity, Offset, Partitions, TopicPartitionKey
+from groupwright.consumer._protocol.model import MemberIdentity, Offset
+from groupwright.core import Partitions, TopicPartitionKey
 
 if TYPE_CHECKING:
     from groupwright.consumer._protocol.membership_state import Timeline

@@ -32,7 +32,6 @@ from groupwright.consumer._protocol.membership_state import (
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     UNREADABLE,
-    ErrorCode,
     GroupMembershipOperation,
     JoinGroupPayload,
     JoinGroupResponse,
@@ -40,17 +39,14 @@ from groupwright.consumer._protocol.model import (
     MetadataResponse,
     Offset,
     OffsetFetchResponse,
-    Partitions,
     SyncGroupResponse,
-    TopicPartitionKey,
-    error_name,
     without,
 )
 from groupwright.consumer._protocol.subscription import TopicSubscription
 from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
 from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
 from groupwright.consumer._protocol.transitions import PARKED, ROUND, Cause, Lifecycle, State, Step
-from groupwright.core import Leadership, Phase
+from groupwright.core import ErrorCode, Leadership, Partitions, Phase, TopicPartitionKey, error_name
 
 ROUND_TIMEOUT = 3.0
 """Longest time in seconds for which a member that leaves waits for the end of its round. The other members

@@ -12,14 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from groupwright.consumer._protocol.events import Assign, Revoke
-from groupwright.consumer._protocol.model import (
-    ErrorCode,
-    GroupMembershipOperation,
-    MemberIdentity,
-    Partitions,
-    count,
-    without,
-)
+from groupwright.consumer._protocol.model import GroupMembershipOperation, MemberIdentity, count, without
 from groupwright.consumer._protocol.subscription import TopicSubscription
 from groupwright.consumer._protocol.transitions import (
     MOVES,
@@ -32,7 +25,7 @@ from groupwright.consumer._protocol.transitions import (
     State,
     Step,
 )
-from groupwright.core import Leadership, Phase, Trigger
+from groupwright.core import ErrorCode, Leadership, Partitions, Phase, Trigger
 
 # Tuples, since the properties below are read several times per heartbeat: a set would call `Enum.__hash__`.
 _LEAVING = (Lifecycle.UNSUBSCRIBING, Lifecycle.CLOSING, Lifecycle.FLUSHED)

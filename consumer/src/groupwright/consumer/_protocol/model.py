@@ -9,10 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from groupwright.core import ErrorCode as ErrorCode  # noqa: PLC0414 - a part of this model
-from groupwright.core import Partitions as Partitions  # noqa: PLC0414 - a part of this model
-from groupwright.core import TopicPartitionKey as TopicPartitionKey  # noqa: PLC0414 - a part of this model
-from groupwright.core import error_name as error_name  # noqa: PLC0414 - a part of this model
+from groupwright.core import ErrorCode, Partitions, TopicPartitionKey
 
 if TYPE_CHECKING:
     from groupwright.assignors import JoinedMember, Topic

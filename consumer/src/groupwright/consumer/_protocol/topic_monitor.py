@@ -19,9 +19,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from groupwright.assignors import Topic
-from groupwright.consumer._protocol.model import ErrorCode, MetadataResponse
+from groupwright.consumer._protocol.model import MetadataResponse
 from groupwright.consumer._protocol.subscription import TopicSubscription
 from groupwright.consumer._protocol.timers import Backoff, Jitter, Timing
+from groupwright.core import ErrorCode
 
 _NEVER = float("inf")
 _SHORTEST_INTERVAL = 1.0
