@@ -77,7 +77,8 @@ def test_an_application_that_takes_warnings_for_errors_makes_a_consumer() -> Non
 def test_a_fork_waits_for_an_import_on_a_thread_of_ours() -> None:
     """Else the child would have the import's lock, and not the thread that is to let it go."""
     ended = run(
-        "import os, sys, threading\n"
+        "import os, sys, threading, warnings\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)\n"  # of forks beside threads, from 3.12 on
         "from groupwright.consumer._coordinator.fork_safety import not_while_forking\n"
         "begun = threading.Event()\n"
         "def load():\n"
