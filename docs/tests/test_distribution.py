@@ -13,9 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from groupwright.testing import LocalKafka
+from groupwright.testing.pytest_plugin import NewKafkaTopic
 from harness.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -130,6 +133,45 @@ def test_tests_run_against_the_installed_wheel(wheel: Path, tmp_path: Path) -> N
         run(python, "-m", "pytest", "-q", "core", "assignors/tests/test_range.py"),
         re.MULTILINE,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.parametrize("other", ["kafka-python==2.0.2", "kafka-python-ng", "kafka-python"])
+def test_the_wheel_consumes_beside_another_client(
+    wheel: Path, local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, tmp_path: Path, other: str
+) -> None:
+    """A service may keep the client that it has, in any version: no module of it is imported."""
+    python = tmp_path / "venv" / "bin" / "python"
+    uv = Path(sys.executable).with_name("uv")
+    run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
+    run(uv, "pip", "install", "--quiet", "--python", python, wheel, other)
+    topic = new_kafka_topic(1)
+    producer = Producer({"bootstrap.servers": local_kafka.bootstrap_servers})
+    producer.produce(topic, b"one")
+    assert producer.flush(PATIENCE) == 0
+    program = tmp_path / "program.py"
+    program.write_text(_CONSUMES_ONE, encoding="utf-8")
+
+    assert run(python, program, local_kafka.bootstrap_servers, topic) == "b'one' False\n"
+
+
+_CONSUMES_ONE = f"""
+import sys
+from groupwright.consumer import Consumer
+
+servers, topic = sys.argv[1:]
+consumer = Consumer({{
+    "bootstrap.servers": servers,
+    "group.id": topic,
+    "auto.offset.reset": "earliest",
+    "partition.assignment.strategy": "sticky",
+}})
+consumer.subscribe([topic])
+message = consumer.poll({PATIENCE})
+print(message.value(), "kafka" in sys.modules)
+consumer.close()
+"""
 
 
 def locked() -> Iterator[tuple[str, str]]:
