@@ -293,7 +293,7 @@ def test_log_end_offsets_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkS
         for partition, offset in by_partition.items()
     }
     assert listed == {"sampled": {0: 4, 1: 0, 2: 2}, "sampled-2-0": {0: 0, 1: 5, 2: 0}}
-    assert {(row.time, row.date) for row in found} == {(now.replace(tzinfo=None), now.date())}
+    assert {(row.time.astimezone(UTC), row.date) for row in found} == {(now, now.date())}
 
 
 def low_watermark(kafka: LocalKafka, topic: str) -> int:
