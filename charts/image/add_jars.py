@@ -1,6 +1,6 @@
-"""Installs Spark's Kafka source and the jars of table formats: containers download nothing at startup.
+"""Installs the jars of Spark's Kafka source, of Delta and of other table formats, for containers offline.
 
-add_jars.py FOLDER [delta] [iceberg]
+add_jars.py FOLDER [iceberg]
 """
 
 import re
@@ -13,7 +13,7 @@ from groupwright.testing._java.java import resolve_jars
 
 _VERSION = re.compile(r"-\d[\w.]*\.jar$")
 
-folder, formats = Path(sys.argv[1]), sys.argv[2:]
+folder, formats = Path(sys.argv[1]), ["delta", *sys.argv[2:]]
 if unknown := set(formats) - FORMAT_JARS.keys():
     sys.exit(f"unknown format {', '.join(sorted(unknown))}; known formats: {', '.join(FORMAT_JARS)}")
 for coordinate in (CONNECTOR, *(FORMAT_JARS[name] for name in formats)):

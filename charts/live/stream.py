@@ -20,7 +20,7 @@ def stream_status() -> Iterator[int]:
     Yields:
         The port of its metrics.
     """
-    status = StreamStatus("parquet", 1800, lambda: True)
+    status = StreamStatus("delta", 1800, lambda: True)
     over = threading.Event()
 
     def follow() -> None:

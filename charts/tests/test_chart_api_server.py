@@ -294,7 +294,7 @@ def test_the_claim_outlives_a_release_that_does_not_use_it(release: Release, tmp
     elsewhere = [
         "--set=pipeline.storage.enabled=false",
         "--set=pipeline.spark.mode=kubernetes",
-        "--set=pipeline.settings.tables=s3a://history/tables,pipeline.settings.format=delta",
+        "--set=pipeline.settings.tables=s3a://history/tables",
     ]
     claim, deployment = (
         "PersistentVolumeClaim/tower-groupwright-pipeline",

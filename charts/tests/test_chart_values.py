@@ -88,10 +88,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {**_RUNS, "batch": {"enabled": True}},
         "stream and batch both write the tables /var/lib/groupwright/tables",
     ),
-    "Parquet tables on an object store": (
-        {**_RUNS, "stream": {"enabled": True, "settings": {"tables": "s3a://bucket/tables"}}},
-        "set pipeline.settings.format to delta or iceberg",
-    ),
+    "a format that is none": ({"pipeline": {"settings": {"format": "parquet"}}}, "pipeline/settings/format"),
     "a doctor's name that is too long": (
         {"doctor": {"enabled": True, "consumers": {"b" * 40: {"settings": {"group.id": "billing"}}}}},
         f"doctor.consumers.{'b' * 40}",

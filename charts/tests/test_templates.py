@@ -10,7 +10,7 @@ DOCTOR = "doctor.enabled=true,doctor.consumers.billing.settings.group\\.id=billi
 EXPORTER = "exporter.enabled=true,exporter.bootstrapServers=kafka:9092"
 STREAM = "stream.enabled=true,pipeline.settings.bootstrap_servers=kafka:9092"
 BATCH = "batch.enabled=true,batch.settings.tables=/daily"
-LAKE = "pipeline.settings.tables=s3a://history/tables,pipeline.settings.format=delta,pipeline.storage.enabled=false"
+LAKE = "pipeline.settings.tables=s3a://history/tables,pipeline.storage.enabled=false"
 OPERATOR = (
     f"{STREAM},{LAKE},pipeline.spark.mode=operator"
     ",batch.enabled=true,batch.schedule=@daily,batch.settings.tables=s3a://history/daily"
@@ -372,18 +372,6 @@ def test_the_users_settings_of_spark_override_the_charts() -> None:
     assert [each for each in lines if each.startswith("spark.driver.memory ")] == ["spark.driver.memory 3g"]
 
 
-def test_spark_loads_the_extensions_of_the_formats_that_the_jobs_write() -> None:
-    iceberg = "batch.enabled=true,batch.settings.tables=lake.daily,batch.settings.format=iceberg"
-    lines = spark_defaults(LAKE, iceberg).splitlines()
-
-    assert (
-        "spark.sql.extensions io.delta.sql.DeltaSparkSessionExtension,"
-        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-    ) in lines
-    assert "spark.sql.catalog.spark_catalog org.apache.spark.sql.delta.catalog.DeltaCatalog" in lines
-    assert "spark.sql.extensions" not in spark_defaults()
-
-
 def test_the_volumes_claim_is_kept_when_the_release_is_uninstalled() -> None:
     claim = only("pipeline/pvc.yaml", STREAM)
 
@@ -436,9 +424,6 @@ def test_the_spark_operator_restarts_the_streaming_driver_after_any_end() -> Non
     assert spec["restartPolicy"]["type"] == "Always"
     assert spec["driver"]["memory"] == "1g"
     assert driver["livenessProbe"]["httpGet"] == {"path": "/healthy", "port": "metrics"}
-    assert spec["sparkConf"]["spark.sql.catalog.spark_catalog"] == (
-        "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-    )
     assert "spark.master" not in spec["sparkConf"]
     assert len(made("pipeline/rbac.yaml", OPERATOR)) == 2
 

@@ -16,7 +16,7 @@ ALLOWED = {
     "consumer": {"core", "assignors"},
     "instrumentation": {"core"},
     "testing": {"core", "assignors"},
-    "pipeline": {"core", "assignors"},
+    "pipeline": {"core", "assignors", "testing"},
     "cli": set(PARTS),
 }
 

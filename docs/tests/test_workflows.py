@@ -174,7 +174,7 @@ def test_an_image_is_published_from_a_new_checkout(tmp_path: Path) -> None:
     subprocess.run(
         [
             *("make", "--file", ROOT / "Makefile", "--directory", tmp_path, "publish-image"),
-            *("REGISTRY=registry.example.com/tools", "TAG=v1.2.3", "FORMATS=delta iceberg"),
+            *("REGISTRY=registry.example.com/tools", "TAG=v1.2.3", "FORMATS=iceberg"),
         ],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         timeout=PATIENCE,
@@ -182,5 +182,5 @@ def test_an_image_is_published_from_a_new_checkout(tmp_path: Path) -> None:
     )
 
     arguments = (tmp_path / "build" / "image.json").read_text(encoding="utf-8")
-    assert " --build-arg FORMATS=delta iceberg " in arguments
+    assert " --build-arg FORMATS=iceberg " in arguments
     assert " --tag registry.example.com/tools/groupwright:1.2.3 " in arguments

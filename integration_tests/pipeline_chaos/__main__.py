@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from groupwright.cli.pipeline.spark import local_spark
+from groupwright.pipeline.jobs import local_session
 from pipeline_chaos.conductor import Conductor, Plan, Result
 from pipeline_chaos.jobs import QUICK
 from soak import run_directory
@@ -30,7 +30,7 @@ def main() -> int:
     console.print(f"Seed {seed}. Story, ledger, logs and tables: {folder}")
     plan = Plan(seed, options.minutes * 60, options.interval, options.workers)
     reader = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": QUICK}
-    result = Conductor(plan, folder, console.print).run(lambda: local_spark("chaos", reader))
+    result = Conductor(plan, folder, console.print).run(lambda: local_session("chaos", settings=reader))
     show(result, console)
     return 1 if result.findings.violations else 0
 

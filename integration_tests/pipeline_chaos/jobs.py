@@ -11,8 +11,7 @@ import psutil  # type: ignore[import-untyped]
 import pyspark
 
 from groupwright.pipeline import main
-from groupwright.pipeline._jobs.kafka import CONNECTOR
-from groupwright.testing import find_java, resolve_jars
+from groupwright.testing import find_java
 from harness.process import Process
 from harness.waiting import wait_until
 
@@ -83,7 +82,6 @@ class Cluster:
             "spark.executor.cores": "1",
             "spark.executor.extraJavaOptions": QUICK,
             "spark.driver.extraJavaOptions": f"{QUICK} -Dlog4j2.configurationFile={_QUIET.as_uri()}",
-            "spark.jars": ",".join(map(str, resolve_jars(CONNECTOR))),
             "spark.sql.shuffle.partitions": "1",
             # On a few rows, compiling a query takes longer than running it.
             "spark.sql.adaptive.enabled": "false",

@@ -1,13 +1,13 @@
 """What the pipeline's tests share: one small local Spark."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
 
-from groupwright.cli.pipeline.spark import local_spark
+from groupwright.pipeline.jobs import local_session
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def small_spark() -> Mapping[str, str]:
+def small_spark() -> dict[str, str]:
     """Settings of every Spark of the tests: on a few rows, compiling a query takes longer than running it.
 
     The demo's test runs with Spark's own settings: compiled and adaptive queries.
@@ -37,14 +37,19 @@ def small_spark() -> Mapping[str, str]:
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.shuffle.partitions": "2",
+        # Checksums and statistics of a few rows.
+        "spark.databricks.delta.stats.collect": "false",
+        "spark.databricks.delta.writeChecksumFile.enabled": "false",
     }
 
 
 @pytest.fixture(scope="session")
-def spark(small_spark: Mapping[str, str]) -> Iterator[SparkSession]:
+def spark(small_spark: dict[str, str]) -> Iterator[SparkSession]:
     """Spark in this process, as the command starts it."""
     with patch.dict(os.environ, {"TZ": os.environ.get("TZ", "UTC")}):  # restores what Spark's start sets
         for name in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
             os.environ.pop(name, None)
-        with local_spark("tests", {**small_spark, "spark.sql.warehouse.dir": os.devnull}) as session:
+        with local_session(
+            "tests", settings=small_spark | {"spark.sql.warehouse.dir": os.devnull}
+        ) as session:
             yield session

@@ -17,6 +17,7 @@ from groupwright.testing import (
     find_java,
     resolve_jars,
 )
+from groupwright.testing._java import java
 from harness.patience import PATIENCE
 
 FakeJava = Callable[[str], Path]
@@ -146,10 +147,14 @@ def test_a_first_run_without_the_network_says_that_it_needs_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("M2_REPO", str(tmp_path))
+    monkeypatch.setattr(java, "_RETRY_SECONDS", (0.0, 0.0))
+    tried: list[str] = []
+    monkeypatch.setattr(java._log, "warning", lambda _text, name, _error: tried.append(name))
 
     with pytest.raises(JarResolutionError, match="the first run needs the network") as caught:
         resolve_jars(KAFKA)
 
+    assert tried == ["kafka_2.13-4.3.1.pom"] * 2
     assert KAFKA in str(caught.value)
     assert isinstance(caught.value.__cause__, OSError)
     assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,7 @@ from datetime import date
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from benchmarks.pipeline.programs.session import local_session
 from benchmarks.pipeline.programs.watch import Watch, use_cores
@@ -107,7 +108,7 @@ def measure(spark: SparkSession, fleet: Fleet, folder: Path, what: str) -> dict[
             table.name: tables.read(table, since=last, until=last).count()
             for table in schemas.TABLES.values()
         },
-        "bytes": _sizes(folder / what, last),
+        "bytes": _sizes(tables, last),
     }
 
 
@@ -152,19 +153,15 @@ class _Timed:
         self.cpu[table.name] = self.cpu.get(table.name, 0.0) + self._watch.cpu_seconds() - began
 
 
-def _sizes(folder: Path, last: date) -> dict[str, int]:
+def _sizes(tables: Tables, last: date) -> dict[str, int]:
     """Return the bytes of a day's valid files by table."""
-    sizes = {}
-    for table in schemas.TABLES.values():
-        manifests = sorted((folder / table.name / "_manifest").glob("*.json"))
-        if manifests:
-            folders = json.loads(manifests[-1].read_text())["folders"].get(last.isoformat(), ())
-            sizes[table.name] = sum(
-                file.stat().st_size
-                for name in folders
-                for file in (folder / table.name / name).glob("*.parquet")
-            )
-    return sizes
+    return {
+        table.name: sum(
+            Path(unquote(urlsplit(file).path)).stat().st_size
+            for file in tables.read(table, since=last, until=last).inputFiles()
+        )
+        for table in schemas.TABLES.values()
+    }
 
 
 if __name__ == "__main__":

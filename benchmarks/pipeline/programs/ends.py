@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewTopic
 
-from groupwright.cli.pipeline.spark import local_spark
 from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline._jobs.kafka import connected
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._tables import Batch
+from groupwright.pipeline.jobs import local_session
 from groupwright.testing import Kafka, KafkaContainers, LocalKafka
 
 _ROUNDS = 4
@@ -44,7 +44,7 @@ def main(topics: int, partitions: int, brokers: int) -> None:
         client = {"bootstrap.servers": kafka.bootstrap_servers}
         with (
             tempfile.TemporaryDirectory(prefix="groupwright-ends-") as folder,
-            local_spark("ends", {"spark.driver.memory": "2g"}) as spark,
+            local_session("ends", settings={"spark.driver.memory": "2g"}) as spark,
             connected(spark, client) as cluster,
         ):
             tables = open_tables(spark, folder)

@@ -3,7 +3,6 @@
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline import jobs
-from groupwright.testing import find_java
 
 
 def local_session(cores: int, *, memory: str, tasks: int = 200) -> SparkSession:
@@ -16,7 +15,6 @@ def local_session(cores: int, *, memory: str, tasks: int = 200) -> SparkSession:
     """
     session = jobs.local_session(
         "benchmark",
-        java_home=find_java(newest=jobs.NEWEST_JAVA).executable.resolve().parents[1],
         settings={
             "spark.master": f"local[{cores}]",
             "spark.driver.memory": memory,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from groupwright.cli.pipeline.spark import local_spark
+from groupwright.pipeline.jobs import local_session
 
 _SETTINGS = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
 
@@ -19,6 +19,6 @@ def spark() -> Iterator[SparkSession]:
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
-    with local_spark("benchmark", _SETTINGS) as session:
+    with local_session("benchmark", settings=_SETTINGS) as session:
         session.sparkContext.setLogLevel("ERROR")
         yield session

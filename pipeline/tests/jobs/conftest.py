@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from groupwright.cli.pipeline import command as pipeline
 from groupwright.instrumentation import create_instrumented, to_kafka
+from groupwright.pipeline import jobs
 from groupwright.testing import LocalKafka
 from harness.process import Process
 from harness.waiting import holds_within
@@ -142,7 +143,7 @@ def start_program(tmp_path: Path) -> Iterator[Callable[..., Program]]:
 @pytest.fixture
 def run_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
     """The command in this process, on the Spark of the tests: starting another takes longer than the job."""
-    monkeypatch.setattr(pipeline, "local_spark", lambda *_: contextlib.nullcontext(spark))
+    monkeypatch.setattr(jobs, "local_session", lambda *_, **__: contextlib.nullcontext(spark))
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def run(*arguments: str, exit_code: int = 0) -> str:

@@ -21,9 +21,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import Tables, open_tables
-from groupwright.pipeline._jobs.kafka import CONNECTOR
 from groupwright.pipeline.schemas import OFFSET_COMMITS, REBALANCES
-from groupwright.testing import LocalKafka, compile_java, find_java, resolve_jars
+from groupwright.testing import LocalKafka, compile_java, find_java
 from harness.patience import PATIENCE
 from pipeline_chaos.jobs import QUICK
 
@@ -43,24 +42,15 @@ YARN = (
     "org.bouncycastle:bcpkix-jdk18on:1.78.1",
     "org.slf4j:slf4j-reload4j:1.7.36",
 )
-IVY = """
-<ivysettings>
-  <settings defaultResolver="cache"/>
-  <resolvers><ibiblio name="cache" m2compatible="true" root="{}"/></resolvers>
-</ivysettings>
-"""
 
 
 @pytest.fixture
 def environment(tmp_path: Path, small_spark: Mapping[str, str]) -> dict[str, str]:
-    """The environment of every machine: Java, addresses, a Maven repository, and small sizes."""
+    """The environment of every machine: Java, addresses, and small sizes."""
     conf = tmp_path / "conf"
     conf.mkdir()
-    (conf / "ivysettings.xml").write_text(IVY.format(maven_cache().as_uri()))
     settings = {
         **{key: value for key, value in small_spark.items() if key != "spark.master"},
-        "spark.jars.ivySettings": conf / "ivysettings.xml",
-        "spark.jars.ivy": tmp_path / "ivy",
         "spark.executor.extraJavaOptions": QUICK,
         "spark.sql.shuffle.partitions": 1,
         "spark.ui.enabled": "false",
@@ -83,12 +73,6 @@ def configure_spark(conf: Path, settings: Mapping[str, object]) -> None:
     """Add settings to Spark's defaults."""
     with (conf / "spark-defaults.conf").open("a") as defaults:
         defaults.writelines(f"{key} {value}\n" for key, value in settings.items())
-
-
-def maven_cache() -> Path:
-    """Return where the connector's jars and their POMs are."""
-    connector, *_ = resolve_jars(CONNECTOR)
-    return connector.parents[5]  # .../org/apache/spark/<artifact>/<version>/<jar>
 
 
 @pytest.fixture

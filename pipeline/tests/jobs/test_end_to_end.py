@@ -36,9 +36,9 @@ def keys(table: DataFrame) -> list[tuple[Any, ...]]:
 
 
 def versions(folder: Path) -> dict[str, list[str]]:
-    """The manifests of every table: a new one for each change."""
+    """The commits of every table."""
     return {
-        path.name: sorted(each.name for each in (path / "_manifest").glob("*.json"))
+        path.name: sorted(each.name for each in (path / "_delta_log").glob("*.json"))
         for path in folder.iterdir()
         if path.name != schemas.READ_POSITIONS.name
     }
@@ -91,13 +91,15 @@ def test_a_stream_that_is_killed_and_started_again_writes_what_one_batch_writes(
     killed = start_job(
         "stream", f"tables={streamed}", "max_offsets_per_trigger=100", "trigger_seconds=0", *where, *small
     )
-    # Its third batch has begun to write: some of its files are there, and not all of its manifests.
-    groups.wait_until(lambda: any((streamed / "offset_commits").glob("batch=*-000000000002.*/*")))
+    # Its third batch has begun to write: some tables have it, and not all.
+    groups.wait_until((streamed / "offset_commits" / "_delta_log" / f"{2:020d}.json").exists)
     killed.kill()
     read = positions.load(open_tables(spark, str(streamed))).offsets()["__consumer_offsets"]
 
     again = start_job("stream", f"tables={streamed}", *where, *small)
     again.wait_for("malformed 1")
+    refused = run_job("batch", f"tables={streamed}", *where, exit_code=1)
+    assert f"the job stream (process {again.pid} " in refused
     again.signal(signal.SIGTERM)
     assert again.exit_status() == 0, again.output
     run_job("batch", f"tables={batched}", *where)

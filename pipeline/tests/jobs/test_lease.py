@@ -120,7 +120,6 @@ def test_a_lease_that_is_deleted_while_it_is_read_is_a_missing_one(folder: Folde
     thread.join()
     assert seen <= {"0", None}
     assert (folder / "missing").names() == []
-    assert (folder / "missing").modified() == {}
 
 
 def test_a_reader_never_misses_a_file_that_is_replaced(folder: Folder) -> None:

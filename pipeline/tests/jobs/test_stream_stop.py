@@ -83,9 +83,10 @@ def test_a_record_from_the_future_lets_no_date_pass_before_it_is_over(
 ) -> None:
     maintained = MagicMock()
     monkeypatch.setattr(stream_module, "maintain", maintained)
-    stream = _Stream(MagicMock(), MagicMock(), lambda _: None)
+    context = MagicMock(**{"state.maintained.return_value": None})
+    stream = _Stream(context, MagicMock(), lambda _: None)
     stream._query = MagicMock(lastProgress={"eventTime": {"watermark": watermark}})
     before = datetime.now(UTC).date()
     stream._compact()
-    (_, _, last_date), _ = maintained.call_args
+    *_, last_date = maintained.call_args.args
     assert before <= last_date + timedelta(days=1) <= datetime.now(UTC).date()

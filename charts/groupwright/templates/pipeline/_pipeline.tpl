@@ -37,12 +37,6 @@
 {{- if and (not .Values.pipeline.storage.enabled) (hasPrefix "/" $tables) -}}
 {{- fail (printf "pipeline.settings.tables is %s, a folder in a read-only container: let it be a URI, such as hdfs://namenode/groupwright, or set pipeline.storage.enabled=true" $tables) -}}
 {{- end -}}
-{{- range $job := list "stream" "batch" -}}
-{{- $settings := merge (dict) (index $.Values $job).settings $.Values.pipeline.settings -}}
-{{- if and (index $.Values $job).enabled (eq (default "parquet" $settings.format) "parquet") (regexMatch "^[a-z0-9]+://" $settings.tables) (not (regexMatch "^(hdfs|file)://" $settings.tables)) -}}
-{{- fail (printf "the %s job's tables are %s, an object store, where renames are not atomic: set pipeline.settings.format to delta or iceberg" $job $settings.tables) -}}
-{{- end -}}
-{{- end -}}
 {{- if and .Values.stream.enabled .Values.batch.enabled -}}
 {{- $stream := merge (dict) .Values.stream.settings .Values.pipeline.settings -}}
 {{- $batch := merge (dict) .Values.batch.settings .Values.pipeline.settings -}}
@@ -335,23 +329,6 @@ executor:
   "spark.sql.streaming.metricsEnabled" "true"
   "spark.ui.showConsoleProgress" "false"
 -}}
-{{- $formats := list -}}
-{{- range $job := list "stream" "batch" -}}
-{{- if (index $.Values $job).enabled -}}
-{{- $formats = append $formats (merge (dict) (index $.Values $job).settings $.Values.pipeline.settings).format -}}
-{{- end -}}
-{{- end -}}
-{{- $extensions := list -}}
-{{- if has "delta" $formats -}}
-{{- $extensions = append $extensions "io.delta.sql.DeltaSparkSessionExtension" -}}
-{{- $_ := set $conf "spark.sql.catalog.spark_catalog" "org.apache.spark.sql.delta.catalog.DeltaCatalog" -}}
-{{- end -}}
-{{- if has "iceberg" $formats -}}
-{{- $extensions = append $extensions "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions" -}}
-{{- end -}}
-{{- with $extensions -}}
-{{- $_ := set $conf "spark.sql.extensions" (join "," .) -}}
-{{- end -}}
 {{- if eq $spark.mode "local" -}}
 {{- $_ := set $conf "spark.master" (printf "local[%v]" $spark.localThreads) -}}
 {{- else -}}

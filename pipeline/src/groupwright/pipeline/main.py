@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = settings_from(options.settings, options.config)
         _log.info("%s with %r", options.job, settings)
-        spark = cluster_session(f"groupwright {options.job}")
+        spark = cluster_session(f"groupwright {options.job}", settings.format)
         stop = stop_on_signals()  # after Spark has installed its own handlers
         stop_on_signals_to_jvm(spark, stop)
         try:

@@ -15,7 +15,6 @@ import typer
 from groupwright.assignors import GroupwrightError
 from groupwright.cli._command_line.exit import ExitStatus
 from groupwright.cli._command_line.help import Command, CommandGroup
-from groupwright.cli.pipeline.spark import local_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,6 +208,27 @@ def report(
 
 
 @app.command(cls=Command)
+def export(
+    values: Values = None,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the files, one folder a table.")],
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Table to write; repeatable; by default all."),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Write tables as plain Parquet, for readers of neither Delta nor Iceberg.
+
+    groupwright pipeline export tables=./tables --table rebalances --out exported
+    """
+    with _pipeline("export", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
+        from groupwright.cli.pipeline.reading import export_tables  # noqa: PLC0415 - as above
+
+        export_tables(spark, settings, table, out)
+
+
+@app.command(cls=Command)
 def demo(
     *,
     out: Annotated[
@@ -226,7 +246,7 @@ def demo(
     """Run rebalancing groups on a real Kafka and write their tables and a report (1-2 minutes).
 
     Kafka and Spark run on this machine, bound to 127.0.0.1, without containers or an installed Java. The
-    first run downloads Kafka and Spark's connector (100 MB).
+    first run downloads Kafka and Spark's connectors (100 MB).
     """
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise typer.BadParameter(f"{out} is not an empty folder: choose another one with --out")
@@ -246,10 +266,11 @@ def _pipeline(
 ) -> "Iterator[tuple[SparkSession, Settings]]":
     """Read the settings and start Spark."""
     with _errors_in_one_line(job):
-        from groupwright.pipeline.jobs import settings_from  # noqa: PLC0415 - needs Spark
+        from groupwright.pipeline import jobs  # noqa: PLC0415 - needs Spark
 
-        settings = settings_from(values or (), config)
-        with local_spark(job, settings.spark) as spark:
+        settings = jobs.settings_from(values or (), config)
+        session = jobs.local_session(f"groupwright {job}", format_=settings.format, settings=settings.spark)
+        with session as spark:
             yield spark, settings
 
 

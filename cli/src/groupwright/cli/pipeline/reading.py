@@ -152,6 +152,23 @@ def make_report(spark: SparkSession, settings: Settings, options: ReportOptions,
         )
 
 
+def export_tables(spark: SparkSession, settings: Settings, names: Sequence[str] | None, out: Path) -> None:
+    """Write tables as Parquet files, in a folder of each table with one of each date.
+
+    Raises:
+        InvalidInputError: There is no such table.
+        GroupwrightError: The tables cannot be read, or a table's folder exists.
+    """
+    tables = open_tables(spark, settings.tables, settings.format)
+    names = names or [*schemas.TABLES]
+    if unknown := sorted({*names} - schemas.TABLES.keys()):
+        raise InvalidInputError(f"no table {', '.join(unknown)}; the tables are {', '.join(schemas.TABLES)}")
+    with spark_errors("the export"):
+        for name in names:
+            rows = tables.read(schemas.TABLES[name])
+            rows.write.partitionBy(schemas.PARTITION_COLUMN).parquet(str(out / name))
+
+
 def read_all(spark: SparkSession, settings: Settings) -> Mapping[str, DataFrame]:
     """Return all tables by name; `group_members` includes the members of KIP-848 groups.
 

@@ -18,7 +18,7 @@ from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.derive import derive
 from groupwright.pipeline._jobs.kafka import Offsets
-from groupwright.pipeline._jobs.maintenance import maintain
+from groupwright.pipeline._jobs.maintenance import is_due, maintain
 from groupwright.pipeline._jobs.open_transactions import held_partitions, warning
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import BatchRange
@@ -74,7 +74,9 @@ def run_batch(
         if stale:
             derive(context.tables, stale, lookback_days=settings.lookback_days)
             context.state.mark_derived(stale)
-            maintain(context.tables, settings, datetime.now(UTC).date() - timedelta(days=1))
+            yesterday = datetime.now(UTC).date() - timedelta(days=1)
+            if is_due(context.state, yesterday):
+                maintain(context.tables, settings, context.state, yesterday)
         return added
 
 

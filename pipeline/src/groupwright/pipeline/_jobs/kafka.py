@@ -12,7 +12,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from groupwright.pipeline._tables.java import java_class
+from groupwright.pipeline._tables.java import has_class, java_class
 from groupwright.pipeline.errors import PipelineError
 
 Offsets = dict[str, dict[int, int]]
@@ -20,6 +20,8 @@ Offsets = dict[str, dict[int, int]]
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 """Maven coordinates of Spark's Kafka source, which includes Kafka's clients."""
+SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+"""Its class."""
 
 _TIMEOUT_SECONDS = 60
 _CLOSE_SECONDS = 5
@@ -201,7 +203,7 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no other way to its class path
     admin_class = java_class(jvm, "org.apache.kafka.clients.admin.Admin")
-    if type(admin_class).__name__ != "JavaClass":
+    if not has_class(jvm, SOURCE):
         raise PipelineError(
             f"Spark's Kafka source is missing: start Spark with `--packages {CONNECTOR}`, in the version of "
             "your Spark"

@@ -1,4 +1,4 @@
-"""Lease of the right to write tables: one job at a time, and a number that fences off its predecessors.
+"""Lease of the right to write tables: one job at a time.
 
 A lease is a file `<number>.json`, and the one with the highest number is valid. Its job rewrites the file
 every `RENEWAL_SECONDS`. A job that finds a lease waits: if the file changes, the holder is alive and the job
@@ -78,7 +78,7 @@ class Lease:
     """A held lease.
 
     Attributes:
-        number: The fencing number, higher than that of any earlier lease.
+        number: Its number, higher than that of any earlier lease.
     """
 
     def __init__(self, folder: Folder, number: int, contents: LeaseFile) -> None:

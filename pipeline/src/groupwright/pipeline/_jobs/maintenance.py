@@ -7,17 +7,25 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs.settings import Settings
+from groupwright.pipeline._jobs.state import State
 from groupwright.pipeline._tables import Tables
 
 _log = logging.getLogger("groupwright.pipeline")
 
 
-def maintain(tables: Tables, settings: Settings, last_date: date) -> None:
+def is_due(state: State, last_date: date) -> bool:
+    """Return whether no job has maintained the tables up to this date: once a day suffices."""
+    done = state.maintained()
+    return done is None or done < last_date
+
+
+def maintain(tables: Tables, settings: Settings, state: State, last_date: date) -> None:
     """Compact dates, delete those that `retention_days` has passed, and files that are no longer valid.
 
     Args:
         tables: The tables.
         settings: The job's settings.
+        state: The jobs' state.
         last_date: The last date to compact; `lookback_days` dates up to it are compacted.
     """
     dates = [last_date - timedelta(days=number) for number in range(settings.lookback_days)]
@@ -31,8 +39,10 @@ def maintain(tables: Tables, settings: Settings, last_date: date) -> None:
             if table not in (*schemas.MEMBER_RECORDS, schemas.GROUP_STATES):
                 tables.retain(table, _first_kept(tables, table, first))
         _log.info("Dates before %s were deleted", first)
-    for table in schemas.TABLES.values():
-        tables.vacuum(table)
+    if state.maintained():  # new tables have no files that are old enough
+        for table in schemas.TABLES.values():
+            tables.vacuum(table)
+    state.mark_maintained(last_date)
 
 
 def _first_kept(tables: Tables, table: schemas.Table, first: date) -> date:

@@ -1,15 +1,24 @@
-"""Spark sessions for the jobs."""
+"""Spark sessions for the jobs, which bring Java, Spark's Kafka source and the table format's jars."""
 
 import atexit
 import os
+import re
 import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import pyspark
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from groupwright.pipeline._jobs.kafka import CONNECTOR, SOURCE
+from groupwright.pipeline._tables.factory import table_format
+from groupwright.pipeline._tables.java import has_class, java_class
+from groupwright.testing import find_java, resolve_jars
 
 NEWEST_JAVA = 23
 """The newest Java that runs Spark: its Hadoop client calls `Subject.getSubject`, which later ones refuse."""
@@ -17,6 +26,17 @@ _LOOPBACK = "127.0.0.1"
 _SCHEDULER = "spark.scheduler.mode"
 """FAIR: the jobs of a thread do not wait for those of all others, which started earlier."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_EXTENSIONS = "spark.sql.extensions"
+_JARS = "spark.jars"
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""The variable by which `spark-submit` names the JVM that it has started."""
+_DELTA = {
+    # Spark's own catalog, with Delta added.
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Delta reads a table's log by queries of 50 tasks by default; the logs of these tables are small.
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+_VERSION = re.compile(r"-\d[\w.]*\.jar$")
 _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 """Else PySpark tells the JVM at each call from which line it comes, and takes thrice as long."""
 _OPTIONAL_MODULE = "jdk.incubator.vector"
@@ -33,36 +53,37 @@ _QUIET = Path(__file__).with_name("quiet.properties")
 _REDACTED = "(?i)secret|password|token|access[.]?key|jaas|truststore|keystore|kafka[.]ssl"
 
 
-def cluster_session(name: str) -> SparkSession:
-    """Return the session that `spark-submit` started."""
-    builder = SparkSession.builder.appName(name).config(_SCHEDULER, "FAIR").config(_CALL_SITES, "false")
-    return builder.getOrCreate()
+def cluster_session(name: str, format_: str = "delta") -> SparkSession:
+    """Start Spark as `spark-submit` or `SPARK_CONF_DIR` configure it, with its Kafka source and a format.
+
+    Args:
+        name: Name of the application.
+        format_: Format of the tables.
+
+    Raises:
+        GroupwrightError: Java is missing, or jars cannot be downloaded.
+    """
+    return _start(name, format_, {})
 
 
 def local_session(
-    name: str,
-    *,
-    jars: Sequence[Path] = (),
-    java_home: Path | None = None,
-    settings: Mapping[str, str] | None = None,
+    name: str, *, format_: str = "delta", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Start Spark in this process: on all cores, bound to loopback, without its web UI.
 
     Args:
         name: Name of the application.
-        jars: Jars for the class path.
-        java_home: Java installation; by default `JAVA_HOME`, or the one on the PATH.
+        format_: Format of the tables.
         settings: Spark settings, which override the defaults.
+
+    Raises:
+        GroupwrightError: Java is missing, or jars cannot be downloaded.
     """
-    if java_home is not None:
-        os.environ["JAVA_HOME"] = str(_accepts_sparks_options(java_home))
     os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     # The python on the PATH, which is Spark's default, may lack the packages that workers need.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {
         "spark.master": "local[*]",
-        _SCHEDULER: "FAIR",
-        _CALL_SITES: "false",
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.host": _LOOPBACK,
         "spark.ui.enabled": "false",
@@ -72,16 +93,51 @@ def local_session(
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(os.cpu_count() or 2),
         "spark.sql.session.timeZone": "UTC",
         "spark.redaction.regex": _REDACTED,
-        **({"spark.jars": ",".join(map(str, jars))} if jars else {}),
         **(settings or {}),
     }
     chosen[_JAVA_OPTIONS] = (
         f"-Dlog4j2.configurationFile={_QUIET.as_uri()} {chosen.get(_JAVA_OPTIONS, '')}".strip()
     )
-    builder = SparkSession.builder.appName(name)
-    for key, value in chosen.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return _start(name, format_, chosen)
+
+
+def _start(name: str, format_: str, settings: Mapping[str, str]) -> SparkSession:
+    if _SUBMITTED not in os.environ:
+        java = find_java(newest=NEWEST_JAVA).executable.resolve().parents[1]
+        os.environ["JAVA_HOME"] = str(_accepts_sparks_options(java))
+    # The JVM first: it knows the settings of spark-submit and of its files, and which classes are there.
+    given = SparkConf(loadDefaults=False).setAll([*settings.items()])
+    SparkContext._ensure_initialized(conf=given)  # noqa: SLF001 - PySpark starts the JVM with a context only
+    conf = (
+        SparkConf().setAppName(name).setAll([*settings.items(), (_SCHEDULER, "FAIR"), (_CALL_SITES, "false")])
+    )
+    wanted = table_format(format_)
+    _add_jars(conf, SparkContext._jvm, {CONNECTOR: SOURCE, wanted.jars: wanted.needs})  # noqa: SLF001 - Spark has no other way to its class path
+    for key, value in _DELTA.items():
+        conf.setIfMissing(key, value)
+    extensions = conf.get(_EXTENSIONS, "")
+    if wanted.extension not in extensions:
+        conf.set(_EXTENSIONS, ",".join(filter(None, (extensions, wanted.extension))))
+    return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _add_jars(conf: SparkConf, jvm: Any, needed: Mapping[str, str]) -> None:
+    """Add jars to the driver and its executors, unless Spark has them. They are downloaded once.
+
+    Args:
+        conf: The configuration of the context to start.
+        jvm: The driver's JVM.
+        needed: A class of each Maven artifact, by its coordinates.
+    """
+    missing = [jars for jars, name in needed.items() if not has_class(jvm, name)]
+    if not missing:
+        return
+    included = {_VERSION.sub("", jar.name) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    jars = [jar.as_uri() for jar in resolve_jars(*missing) if _VERSION.sub("", jar.name) not in included]
+    loader = java_class(jvm, "java.lang.Thread").currentThread().getContextClassLoader()
+    for jar in jars:
+        loader.addURL(java_class(jvm, "java.net.URI").create(jar).toURL())
+    conf.set(_JARS, ",".join(filter(None, (conf.get(_JARS, ""), *jars))))
 
 
 def _accepts_sparks_options(java_home: Path) -> Path:

@@ -11,6 +11,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from groupwright.pipeline._tables import FORMATS
 from groupwright.pipeline.errors import PipelineError
 
 _LOGGABLE = {"security.protocol", "sasl.mechanism", "ssl.endpoint.identification.algorithm"}
@@ -45,7 +46,7 @@ class Settings:
     tables: str = _setting(
         "Location of the tables: a folder, as a path or a Hadoop URI; for Iceberg, `catalog.namespace`."
     )
-    format: str = _setting("Format of the tables: `parquet`, `delta` or `iceberg`.", "parquet")
+    format: str = _setting("Format of the tables: `delta` or `iceberg`.", "delta", choices=FORMATS)
     state: str = _setting(
         "Folder for Spark's checkpoint and the jobs' work in progress. By default `_state` in the folder of "
         "the tables.",

@@ -2,6 +2,7 @@
 
 - `stale.json`: the dates whose derived tables are out of date.
 - `pending.json`: the batch that a job has begun to add.
+- `maintained.json`: the last date up to which the tables are compacted.
 
 The positions are in the table `read_positions`, so a lost folder loses neither records nor positions.
 """
@@ -70,6 +71,15 @@ class State:
             self._write_stale(
                 {day: count for day, count in self.stale().items() if derived.get(day) != count}
             )
+
+    def maintained(self) -> date | None:
+        """Return the last date up to which the tables are compacted; None if they never were."""
+        found = self._read("maintained.json")
+        return date.fromisoformat(found["last_date"]) if found else None
+
+    def mark_maintained(self, last_date: date) -> None:
+        """Record that the tables are compacted up to a date."""
+        self._write("maintained.json", {"last_date": last_date.isoformat()})
 
     def pending(self) -> BatchRange | None:
         """Return the batch that may be unfinished: `begin` was called for it, and `finish` was not."""

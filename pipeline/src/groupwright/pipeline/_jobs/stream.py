@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from queue import SimpleQueue
 from threading import Event
@@ -29,7 +29,7 @@ from groupwright.pipeline._jobs.context import JobContext, job_context
 from groupwright.pipeline._jobs.derive import derive
 from groupwright.pipeline._jobs.endpoints import serving
 from groupwright.pipeline._jobs.kafka import Offsets
-from groupwright.pipeline._jobs.maintenance import maintain
+from groupwright.pipeline._jobs.maintenance import is_due, maintain
 from groupwright.pipeline._jobs.open_transactions import TransactionMonitor, held_partitions
 from groupwright.pipeline._jobs.samples import EndOffsets
 from groupwright.pipeline._jobs.settings import Settings
@@ -93,7 +93,6 @@ class _Stream:
         self._topics_checked = 0.0
         self._transactions = TransactionMonitor()
         self._query: StreamingQuery | None = None
-        self._compacted: date | None = None
         self._deadline = 0.0
         self._is_ending = False
         self._has_refused = Event()
@@ -336,11 +335,10 @@ class _Stream:
         except ValueError:  # a record of the events' topic has a time after the year 9999
             passed = now
         last_date = passed.date() - timedelta(days=1)
-        if last_date.year < 2000 or last_date == self._compacted:  # noqa: PLR2004 - the watermark is 1970 before the first record
+        if last_date.year < 2000 or not is_due(self._context.state, last_date):  # noqa: PLR2004 - the watermark is 1970 before the first record
             return
         with self._timed("compact"):
-            maintain(self._context.tables, self._settings, last_date)
-        self._compacted = last_date
+            maintain(self._context.tables, self._settings, self._context.state, last_date)
 
     @contextmanager
     def _timed(self, task: str) -> Iterator[float]:

@@ -1,6 +1,6 @@
-"""Table storage: Parquet by default; Delta and Iceberg if their jars are on the class path.
+"""Table storage: Delta tables in a folder, or Iceberg tables in a catalog.
 
-All three write a batch once, however often it is replayed, and replace dates atomically for readers.
+Both write a batch once, however often it is replayed, and replace dates atomically for readers.
 `open_tables` opens the tables, and `Tables.read` returns a DataFrame.
 """
 

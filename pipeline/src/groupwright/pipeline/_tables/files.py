@@ -111,16 +111,6 @@ class Folder:
         """Delete a file or a folder with its contents, if it exists."""
         self._fs.delete(self._at(name), True)  # noqa: FBT003 - Java's recursive
 
-    def modified(self) -> dict[str, float]:
-        """Return the times of modification of the names in the folder, in seconds since the epoch."""
-        return {str(each.getPath().getName()): each.getModificationTime() / 1000 for each in self._listed()}
-
-    def delete_temporary(self, before: float) -> None:
-        """Delete the temporary files that writers have left before this time, in seconds since the epoch."""
-        for name, modified in self.modified().items():
-            if name.startswith(".") and name.endswith(_TEMPORARY) and modified < before:
-                self.delete(name)
-
     def _listed(self) -> Sequence[Any]:
         """Return the status of each file; none if the folder does not exist."""
         path = self._at()
@@ -188,8 +178,8 @@ class Folder:
             if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP}:
                 raise
             raise TablesError(
-                f"{self.path}: its file system has no hard links, which Parquet tables need to be written "
-                "safely. Use another volume, or set format=delta or format=iceberg"
+                f"{self.path}: its file system has no hard links, by which one job alone gets the right to "
+                "write. Use another volume"
             ) from None
         return True
 

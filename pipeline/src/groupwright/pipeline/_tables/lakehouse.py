@@ -1,17 +1,23 @@
-"""Delta and Iceberg tables, which have atomic commits of their own."""
+"""Delta and Iceberg tables: transactions, history, compaction and deletion of old files are theirs."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline._tables.arrow import empty_frame
 from groupwright.pipeline._tables.java import java_class
 from groupwright.pipeline._tables.protocol import Batch, WriteLease
+from groupwright.pipeline.errors import TablesError
 from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 
 _BATCH = "groupwright.batch"
+_CONFLICT = "[DELTA_CONCURRENT_"
+"""Start of Delta's errors of a commit that another one has preceded."""
 _KEPT_SNAPSHOTS = timedelta(days=7)
 
 
@@ -29,21 +35,20 @@ class DeltaTables:
         self._spark = spark
         self._lease = lease
         self._root = root.rstrip("/")
+        # By Java: Delta's Python package is not needed, and SQL would create a folder for Spark's catalog.
+        self._class = java_class(spark._jvm, "io.delta.tables.DeltaTable")  # noqa: SLF001 - Spark has no other way
+        self._session = spark._jsparkSession  # noqa: SLF001 - as above
 
     def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """See `Tables.add`."""
         _check(self._lease)
-        options = {"txnAppId": batch.writer, "txnVersion": str(batch.number)}
-        writer = rows.write.format("delta").mode("append").partitionBy(PARTITION_COLUMN)
-        writer.options(**options).save(self._path(table))
+        identity = {"txnAppId": batch.writer, "txnVersion": str(batch.number)}
+        self._save(table, rows, "append", identity)
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """See `Tables.replace`."""
         _check(self._lease)
-        writer = rows.write.format("delta").mode("overwrite").partitionBy(PARTITION_COLUMN)
-        if self._exists(table):
-            writer = writer.option("replaceWhere", _date_in(dates))
-        writer.save(self._path(table))
+        self._save(table, rows, "overwrite", {"replaceWhere": _date_in(dates)})
 
     def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
         """See `Tables.read`."""
@@ -57,26 +62,40 @@ class DeltaTables:
         """See `Tables.compact`."""
         _check(self._lease)
         if dates and self._exists(table):
-            self._spark.sql(f"OPTIMIZE delta.`{self._path(table)}` WHERE {_date_in(dates)}")
+            self._delta(table).optimize().where(_date_in(dates)).executeCompaction()
 
     def retain(self, table: Table, since: date) -> None:
         """See `Tables.retain`."""
         _check(self._lease)
         if self._exists(table):
-            self._spark.sql(f"DELETE FROM delta.`{self._path(table)}` WHERE {_before(since)}")  # noqa: S608 - no input
+            self._delta(table).delete(_before(since))
 
     def vacuum(self, table: Table) -> None:
         """See `Tables.vacuum`. Delta keeps replaced files for 7 days, unless the table sets another time."""
         _check(self._lease)
         if self._exists(table):
-            self._spark.sql(f"VACUUM delta.`{self._path(table)}`")
+            self._delta(table).vacuum()
+
+    def _save(self, table: Table, rows: DataFrame, mode: str, options: Mapping[str, str]) -> None:
+        writer = rows.write.format("delta").mode(mode).partitionBy(PARTITION_COLUMN).options(**options)
+        try:
+            writer.save(self._path(table))
+        except (PySparkException, Py4JError) as error:
+            if _CONFLICT not in str(error):
+                raise
+            raise TablesError(
+                f"{self._path(table)}: another job has changed the table meanwhile, and only one job at a "
+                "time may write. Restart this one when the other has ended; no rows are lost or duplicated"
+            ) from error
 
     def _path(self, table: Table) -> str:
         return f"{self._root}/{table.name}"
 
     def _exists(self, table: Table) -> bool:
-        jvm = self._spark._jvm  # noqa: SLF001 - Delta's Python package may be missing
-        return bool(java_class(jvm, "io.delta.tables.DeltaTable").isDeltaTable(self._path(table)))
+        return bool(self._class.isDeltaTable(self._session, self._path(table)))
+
+    def _delta(self, table: Table) -> Any:
+        return self._class.forPath(self._session, self._path(table))
 
 
 class IcebergTables:

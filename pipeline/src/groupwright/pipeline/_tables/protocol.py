@@ -24,14 +24,7 @@ class Batch:
 
 
 class WriteLease(Protocol):
-    """The right to write tables, which a job can lose to a later one.
-
-    Attributes:
-        number: A number higher than that of any earlier lease.
-    """
-
-    @property
-    def number(self) -> int: ...
+    """The right to write tables, which a job can lose to a later one."""
 
     def check(self) -> None:
         """Raise a `TablesError` if the lease has been lost."""

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,8 @@ OnDownload = Callable[[str], None]
 
 _log = logging.getLogger(__name__)
 _JAVA_VERSION_TIMEOUT = 20.0
+_RETRY_SECONDS = (1.0, 5.0)
+"""Waits after the first failures of a download."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class _AtomicResolver(PythonResolver):
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".download-", dir=cache) as staging:
             staged = self._in_repository(artifact, Path(staging))
-            super().download(staged)
+            self._download(staged)
             source = staged.cached_path
             target = artifact.cached_path
             if source is None or target is None:
@@ -140,6 +143,18 @@ class _AtomicResolver(PythonResolver):
             target.parent.mkdir(parents=True, exist_ok=True)
             source.replace(target)
         return target
+
+    def _download(self, artifact: Artifact) -> None:
+        """Download, again after a connection that failed or broke."""
+        for wait in _RETRY_SECONDS:
+            try:
+                super().download(artifact)
+            except OSError as error:
+                _log.warning("%s was not downloaded, and is tried again: %s", artifact.filename, error)
+                time.sleep(wait)
+            else:
+                return
+        super().download(artifact)
 
     @staticmethod
     def _in_repository(artifact: Artifact, repo_cache: Path) -> Artifact:

@@ -16,8 +16,7 @@ from groupwright.cli.pipeline.demo.groups import groups_under_load, perform
 from groupwright.cli.pipeline.demo.scenario import TOPICS, scenario
 from groupwright.cli.pipeline.demo.summary import show
 from groupwright.cli.pipeline.reading import read_all, replay
-from groupwright.cli.pipeline.spark import local_spark
-from groupwright.pipeline.jobs import Settings, run_batch, run_stream
+from groupwright.pipeline.jobs import Settings, local_session, run_batch, run_stream
 from groupwright.pipeline.report import write_report
 from groupwright.pipeline.what_if import compare, findings
 from groupwright.testing import LocalKafka
@@ -59,7 +58,7 @@ def run(options: Options, console: Console) -> int:
         config={"offsets.topic.num.partitions": 2},
         on_download=lambda name: console.print(f"  downloading {name}"),
     )
-    with kafka, local_spark("demo", _SPARK) as spark:
+    with kafka, local_session("groupwright demo", settings=_SPARK) as spark:
         for topic, partitions in {**dict(TOPICS.values()), _EVENTS: 1}.items():
             kafka.create_topic(topic, partitions=partitions)
         settings = Settings(

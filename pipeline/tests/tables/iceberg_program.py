@@ -1,4 +1,4 @@
-"""Run by `test_lakehouse.py` on a separate Spark with Delta's and Iceberg's jars: tests of `Tables`."""
+"""Run by `test_iceberg.py` on a separate Spark with Iceberg's jars: tests of `Tables`."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from groupwright.pipeline import Batch, Tables, open_tables
-from groupwright.pipeline._jobs.session import local_session
+from groupwright.pipeline.jobs import local_session
 from groupwright.pipeline.schemas import END_OFFSETS
 
 FIRST, SECOND = date(2026, 11, 20), date(2026, 11, 21)
@@ -40,26 +40,19 @@ def check(spark: SparkSession, tables: Tables) -> None:
     assert offsets(tables.read(END_OFFSETS)) == [3]
 
 
-def main(folder: str, jars: str, settings: str) -> None:
-    spark = local_session(
-        "lakes",
+def main(folder: str, settings: str) -> None:
+    with local_session(
+        "iceberg",
+        format_="iceberg",
         settings={
             **json.loads(settings),
-            "spark.jars": jars,
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.lake.type": "hadoop",
             "spark.sql.catalog.lake.warehouse": f"{folder}/iceberg",
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
-            # Delta reads its own log by queries of 50 tasks by default.
-            "spark.databricks.delta.snapshotPartitions": "1",
         },
-    )
-    check(spark, open_tables(spark, f"{folder}/delta", "delta"))
-    check(spark, open_tables(spark, "lake.groups", "iceberg"))
-    spark.stop()
+    ) as spark:
+        check(spark, open_tables(spark, "lake.groups", "iceberg"))
 
 
 if __name__ == "__main__":
