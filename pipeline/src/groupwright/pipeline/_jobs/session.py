@@ -30,12 +30,6 @@ _EXTENSIONS = "spark.sql.extensions"
 _JARS = "spark.jars"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """The variable by which `spark-submit` names the JVM that it has started."""
-_DELTA = {
-    # Spark's own catalog, with Delta added.
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Delta reads a table's log by queries of 50 tasks by default; the logs of these tables are small.
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
 _VERSION = re.compile(r"-\d[\w.]*\.jar$")
 _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 """Else PySpark tells the JVM at each call from which line it comes, and takes thrice as long."""
@@ -113,7 +107,7 @@ def _start(name: str, format_: str, settings: Mapping[str, str]) -> SparkSession
     )
     wanted = table_format(format_)
     _add_jars(conf, SparkContext._jvm, {CONNECTOR: SOURCE, wanted.jars: wanted.needs})  # noqa: SLF001 - Spark has no other way to its class path
-    for key, value in _DELTA.items():
+    for key, value in wanted.settings.items():
         conf.setIfMissing(key, value)
     extensions = conf.get(_EXTENSIONS, "")
     if wanted.extension not in extensions:

@@ -1,7 +1,7 @@
 """Factory of tables, by the name of their format."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
@@ -20,12 +20,14 @@ class Format:
         needs: A class in its jars.
         extension: The extension that `spark.sql.extensions` must contain.
         jars: The Maven coordinates of its jars.
+        settings: Spark settings of a session with this format, unless it has others.
     """
 
     open: Callable[[SparkSession, str, WriteLease | None], Tables]
     needs: str
     extension: str
     jars: str
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 _FORMATS = {
@@ -34,6 +36,11 @@ _FORMATS = {
         "io.delta.tables.DeltaTable",
         "io.delta.sql.DeltaSparkSessionExtension",
         "io.delta:delta-spark_2.13:4.0.0",
+        {
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            # Delta reads a table's log by queries of 50 tasks by default; the logs of these tables are small.
+            "spark.databricks.delta.snapshotPartitions": "1",
+        },
     ),
     "iceberg": Format(
         IcebergTables,
