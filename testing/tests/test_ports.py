@@ -1,5 +1,6 @@
 """Ports that a broker can have, and the clear word when it cannot."""
 
+import random
 import socket
 import sys
 from collections.abc import Iterator
@@ -21,7 +22,14 @@ def taken() -> Iterator[int]:
 
 @pytest.fixture
 def two_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = next(port for port in iter(ports.free_port, None) if ports.is_free(port + 1))
+    """Two ports that nothing holds, outside of the range from which brokers choose theirs."""
+    reserved = ports.ReservedPorts()
+    first = next(
+        port
+        for port in random.sample(range(10_000, 19_999), 1000)
+        if all(reserved._hold(each, exclusively=True) for each in (port, port + 1))
+    )
+    reserved.release()
     monkeypatch.setattr(ports, "_CANDIDATES", range(first, first + 2))
     monkeypatch.setattr(ports, "_TRIES", 2)
 
