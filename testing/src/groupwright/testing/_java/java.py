@@ -150,7 +150,7 @@ class _AtomicResolver(PythonResolver):
             try:
                 super().download(artifact)
             except OSError as error:
-                _log.warning("%s was not downloaded, and is tried again: %s", artifact.filename, error)
+                _log.info("%s was not downloaded, and is tried again: %s", artifact.filename, error)
                 time.sleep(wait)
             else:
                 return
