@@ -26,12 +26,10 @@ _CLUSTER: pytest.StashKey[KafkaContainers] = pytest.StashKey()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker run the tests on the shared cluster, and one those that start others in turn."""
+    """Let one worker run all tests on a cluster: two clusters at once would slow each other down."""
     for item in items:
-        names = getattr(item, "fixturenames", ())
-        if "kafka" in names and item.path.is_relative_to(_HERE):
-            has_its_own = "breakable_cluster" in names or item.path.parent.name == "security"
-            item.add_marker(pytest.mark.xdist_group("own_cluster" if has_its_own else "cluster"))
+        if "kafka" in getattr(item, "fixturenames", ()) and item.path.is_relative_to(_HERE):
+            item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
 @pytest.fixture(scope="module")

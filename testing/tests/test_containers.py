@@ -25,7 +25,7 @@ from groupwright.testing._kafka import containers, engine  # noqa: E402 - as abo
 from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS  # noqa: E402 - as above
 from harness.tools import lacking  # noqa: E402 - as above
 
-pytestmark = pytest.mark.xdist_group("own_cluster")  # beside no other but the shared one
+pytestmark = pytest.mark.xdist_group("cluster")  # beside no other cluster
 
 PROGRAM = """
 import sys
