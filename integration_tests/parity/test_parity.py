@@ -12,7 +12,7 @@ from parity.table import ROWS, Row
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
-_ATTEMPTS = 3
+_ATTEMPTS = 10
 """Comparisons of a row's scenarios before the row is said to be stale: runs of the original differ."""
 
 
