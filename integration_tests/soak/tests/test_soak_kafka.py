@@ -33,7 +33,6 @@ def test_ownership_holds_under_a_minute_of_chaos(tmp_path: Path) -> None:
     assert result.faults["stop"] >= 5
     assert min(result.faults[f"{what} broker"] for what in ("restart", "crash", "pause")) >= 1
     assert min(result.faults[what] for what in ("grow", "make topic", "close", "interrupt")) >= 1
-    assert result.findings.overlaps >= 1
 
 
 @pytest.mark.timeout(240)

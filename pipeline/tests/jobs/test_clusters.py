@@ -21,8 +21,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import Tables, open_tables
+from groupwright.pipeline._jobs.kafka import CONNECTOR
+from groupwright.pipeline._tables.factory import table_format
 from groupwright.pipeline.schemas import OFFSET_COMMITS, REBALANCES
-from groupwright.testing import LocalKafka, compile_java, find_java
+from groupwright.testing import LocalKafka, compile_java, find_java, resolve_jars
 from harness.patience import PATIENCE
 from pipeline_chaos.jobs import QUICK
 
@@ -42,15 +44,24 @@ YARN = (
     "org.bouncycastle:bcpkix-jdk18on:1.78.1",
     "org.slf4j:slf4j-reload4j:1.7.36",
 )
+IVY = """
+<ivysettings>
+  <settings defaultResolver="cache"/>
+  <resolvers><ibiblio name="cache" m2compatible="true" root="{}"/></resolvers>
+</ivysettings>
+"""
 
 
 @pytest.fixture
 def environment(tmp_path: Path, small_spark: Mapping[str, str]) -> dict[str, str]:
-    """The environment of every machine: Java, addresses, and small sizes."""
+    """The environment of every machine: Java, addresses, a Maven repository, and small sizes."""
     conf = tmp_path / "conf"
     conf.mkdir()
+    (conf / "ivysettings.xml").write_text(IVY.format(maven_cache().as_uri()))
     settings = {
         **{key: value for key, value in small_spark.items() if key != "spark.master"},
+        "spark.jars.ivySettings": conf / "ivysettings.xml",
+        "spark.jars.ivy": tmp_path / "ivy",
         "spark.executor.extraJavaOptions": QUICK,
         "spark.sql.shuffle.partitions": 1,
         "spark.ui.enabled": "false",
@@ -73,6 +84,12 @@ def configure_spark(conf: Path, settings: Mapping[str, object]) -> None:
     """Add settings to Spark's defaults."""
     with (conf / "spark-defaults.conf").open("a") as defaults:
         defaults.writelines(f"{key} {value}\n" for key, value in settings.items())
+
+
+def maven_cache() -> Path:
+    """Return where the jars and their POMs are."""
+    jar, *_ = resolve_jars(CONNECTOR, table_format("delta").jars)
+    return jar.parents[5]  # .../org/apache/spark/<artifact>/<version>/<jar>
 
 
 @pytest.fixture
@@ -172,6 +189,7 @@ def test_the_stream_runs_on_yarn_by_the_command_of_the_readme(
     spark: SparkSession,
     tmp_path: Path,
 ) -> None:
+    assert f"--packages {CONNECTOR},{table_format('delta').jars} " in README
     consume(kafka, groups, "shipping")
 
     configure(kafka, tmp_path)

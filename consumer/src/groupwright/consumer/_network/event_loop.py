@@ -21,7 +21,7 @@ from groupwright.consumer._network.connection_errors import RequestTimedOutError
 from groupwright.core.locking import locked
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
-_CANCELLED_TIMERS = 100
+_CANCELLED_TIMERS = 20
 """Cancelled timers that are kept until they would be due, unless they are fewer than the others."""
 _LONGEST_SLEEP = 3_600.0  # seconds; the system's call takes no infinite time
 
