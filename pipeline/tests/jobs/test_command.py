@@ -41,7 +41,7 @@ def test_the_demo_shows_who_rebalanced_and_leaves_a_page(
     """With one member that comes and goes, in place of five times."""
     folder = tmp_path / "demo"
     demo = start_job("demo", "--flaps", "1", "--out", str(folder))
-    assert demo.exit_status() == 0, demo.output
+    assert demo.exit_status(600) == 0, demo.output
     found = dict(re.findall(r"^(billing|shipping) +(\d+) ", demo.output, re.MULTILINE))
     assert int(found["billing"]) >= 4, demo.output
     assert int(found["shipping"]) >= 2, demo.output
