@@ -139,13 +139,12 @@ def test_a_rebalance_asks_for_the_leaders_of_topics_that_were_assigned_before(sc
     topic = scene.topic(partitions=2)
     quiet = {"topic_metadata_refresh_interval_ms": -1, "statistics_interval_ms": 50}
     first, second = scene.consumer(stats_cb=count, **quiet), scene.consumer()
-    for consumer in (first, second):
-        consumer.subscribe([topic])
-    scene.own(first, 1, second)
-    scene.own(second, 1, first)
+    first.subscribe([topic])
+    scene.own(first, 2)
     before = newest()
 
-    second.close()
-    scene.own(first, 2)
+    second.subscribe([topic])
+    scene.own(second, 1, first)
+    scene.own(first, 1)
 
     assert newest() > before

@@ -9,6 +9,7 @@ once, after the rebalance; the callback is not called again.
 
 import functools
 import itertools
+import math
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
@@ -46,6 +47,8 @@ _LOGICAL = frozenset({OFFSET_BEGINNING, OFFSET_END})
 _UNSET = frozenset({OFFSET_INVALID, OFFSET_STORED})
 _MOST_TOPICS_REQUESTED = 10
 """In one rebalance: each is a request of its own."""
+_METADATA_SECONDS = 10.0
+"""Age of a request from which another is sent. confluent-kafka leaks 112 bytes with each exception."""
 
 
 class AssignmentApplier:
@@ -99,6 +102,8 @@ class AssignmentApplier:
         """Ticket of the last assignment that was prepared."""
         self._new_topics: list[TopicPartition] = []
         """Partitions of topics that librdkafka does not know yet."""
+        self._requested: dict[str, float] = {}
+        """Times at which the leaders of topics were requested, for a rebalance."""
         self._applied = False
         """True if the assignment was changed since the last callback began: `assign` then keeps it."""
         self._replaced: set[TopicPartitionKey] = set()
@@ -177,7 +182,7 @@ class AssignmentApplier:
             self._new_topics = [
                 TopicPartition(*key, OFFSET_END) for key in gained if not self._offsets.was_assigned(key[0])
             ]
-            _request_metadata(handle, filter(self._offsets.was_assigned, event.gained))
+            self._request_metadata(handle, filter(self._offsets.was_assigned, event.gained))
             self._lookup.begin(self._logical_offsets(gained, event.offsets))
             self._prepared = event.ticket  # last: after a signal handler's exception, it begins again
         if self._new_topics:
@@ -213,6 +218,19 @@ class AssignmentApplier:
             if error.args[0].code() != KafkaError._TIMED_OUT:  # noqa: SLF001 - librdkafka's public code
                 return  # nothing was sent: the next poll tries again
         self._new_topics = []
+
+    def _request_metadata(self, handle: Handle, topics: Iterable[str]) -> None:
+        """Make librdkafka request the leaders of topics that it knows already, without waiting.
+
+        Its own membership does so in each rebalance. A leader that has moved since would be found out by
+        fetches that fail, which takes several round trips.
+        """
+        now = self._clock()
+        due = (topic for topic in topics if now - self._requested.get(topic, -math.inf) > _METADATA_SECONDS)
+        for topic in itertools.islice(due, _MOST_TOPICS_REQUESTED):
+            self._requested[topic] = now
+            with suppress(confluent_kafka.KafkaException):  # with a timeout of 0 it always times out
+                Native.list_topics(handle, topic, timeout=0)
 
     @property
     def awaits_first_offsets(self) -> bool:
@@ -444,17 +462,6 @@ class AssignmentApplier:
             method(handle, partitions)
         except confluent_kafka.KafkaException as error:
             self._failures.record(error)
-
-
-def _request_metadata(handle: Handle, topics: Iterable[str]) -> None:
-    """Make librdkafka request the leaders of topics that it knows already, without waiting.
-
-    Its own membership does so in each rebalance. A leader that has moved since would be found out by fetches
-    that fail, which takes several round trips.
-    """
-    for topic in itertools.islice(topics, _MOST_TOPICS_REQUESTED):
-        with suppress(confluent_kafka.KafkaException):  # with a timeout of 0 it always times out
-            Native.list_topics(handle, topic, timeout=0)
 
 
 def _partitions(pairs: Iterable[TopicPartitionKey]) -> list[TopicPartition]:
