@@ -122,6 +122,30 @@ def test_a_timer_that_falls_due_during_an_action_is_not_missed(
     eventually(lambda: len(looked_up) >= 2 and looked_up[-1] >= rig.member.coordinator.next_at, "the look-up")
 
 
+def test_a_tick_that_comes_after_another_input_leaves_one_timer(
+    rig: Rig, eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    """The tick forgot the timer that the other input had armed: ticks multiplied on a busy machine."""
+    armed: list[int] = []
+
+    def wait_to_look_up(now: float) -> list[act.Action]:
+        rig.member.subscribe(parse_subscription(["t"]), now)
+        rig.member.coordinator_missing(None, "", now)
+        return []
+
+    def tick_late() -> None:
+        rig.driver._feed(wait_to_look_up)
+        for _ in range(3):
+            rig.driver._feed(lambda _now: [])
+            rig.driver._tick()
+        armed.append(sum(timer.function == rig.driver._tick for _, _, timer in rig.network._timers))
+
+    rig.network.call_soon(tick_late)
+
+    eventually(lambda: bool(armed), "the ticks")
+    assert armed == [1]
+
+
 @pytest.mark.parametrize(
     ("result", "words"),
     [

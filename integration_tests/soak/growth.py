@@ -34,8 +34,6 @@ _MOST_FILES = 2
 """A connection may be closed and opened again while files are counted."""
 _MOST_TRACED_PER_REBALANCE = 200
 """Bytes of Python objects: below that it is noise of caches, above it something is kept."""
-_TIMERS = 100_000
-"""Bytes of timers that are not due yet, up to a session's length, and so of the last rebalances alone."""
 _MOST_RESIDENT_PER_REBALANCE = 4096
 """Bytes of the process, librdkafka's and the allocators' fragments included."""
 _MOMENTS = 5
@@ -74,7 +72,7 @@ class Growth:
         limits = {
             "threads": _MOST_THREADS,
             "files": _MOST_FILES,
-            "traced": _TIMERS + _MOST_TRACED_PER_REBALANCE * self.rebalances,
+            "traced": _MOST_TRACED_PER_REBALANCE * self.rebalances,
             "resident": _MOST_RESIDENT_PER_REBALANCE * self.rebalances,
         }
         return [

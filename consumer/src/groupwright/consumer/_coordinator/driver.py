@@ -215,7 +215,7 @@ class Driver:
             self._timer = self._network.call_at(self._due, self._tick)
 
     def _tick(self) -> None:
-        self._timer = None
+        # `_timer` may be a later one already: an input that came first in the same turn has armed it.
         self._feed(lambda now: self._membership.tick(now, self._poll_clock.polled(now)))
 
     def _report_stall(self, now: float) -> None:
