@@ -21,7 +21,7 @@ PROGRAM = """
 import sys
 from groupwright.assignors import Assignor
 from groupwright.consumer import Consumer
-from groupwright.consumer._membership import handle_recovery
+from groupwright.consumer._membership.group_membership import request_metadata
 
 class FirstTakesAll(Assignor):
     name = "range"
@@ -49,7 +49,7 @@ with Consumer(config) as consumer:
     while message is None:
         message = consumer.poll(0.1)
     consumer.commit(message, asynchronous=False)
-    assert handle_recovery._has_broker(consumer, topic)
+    assert request_metadata(consumer, topic)
     print_added("numpy", "confluent_kafka.admin")
     poll_until_assigned(4)
     print_added("numpy")

@@ -25,7 +25,7 @@ def recover(scene: "Scene", consumer: "Consumer", monkeypatch: pytest.MonkeyPatc
     member = scene.member_of(consumer)
     handles: list[object] = []
     with monkeypatch.context() as patch:
-        patch.setattr(handle_recovery, "_has_broker", lambda _consumer, topic: handles.append(topic))
+        patch.setattr(handle_recovery, "request_metadata", lambda _consumer, topic: handles.append(topic))
         patch.setattr(handle_recovery, "_CHECK_INTERVAL", 0.0)
         member._recovery.next_check = 0.0
         consumer._guard.wake()

@@ -12,7 +12,6 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
 
 import confluent_kafka
 from confluent_kafka import (
@@ -25,7 +24,7 @@ from confluent_kafka import (
 )
 
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback
-from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._membership.group_membership import Handle, Native, request_metadata
 from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
@@ -229,8 +228,7 @@ class AssignmentApplier:
         due = (topic for topic in topics if now - self._requested.get(topic, -math.inf) > _METADATA_SECONDS)
         for topic in itertools.islice(due, _MOST_TOPICS_REQUESTED):
             self._requested[topic] = now
-            with suppress(confluent_kafka.KafkaException):  # with a timeout of 0 it always times out
-                Native.list_topics(handle, topic, timeout=0)
+            request_metadata(handle, topic)
 
     @property
     def awaits_first_offsets(self) -> bool:

@@ -5,10 +5,9 @@ events, `ManualAssignment` applies the application's changes of the assignment, 
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._config.log import GroupLog
@@ -19,7 +18,7 @@ from groupwright.consumer._membership.assignment_applier import AssignmentApplie
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback, guard_native_callbacks
 from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.event_server import EventServer
-from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._membership.group_membership import Handle, Native, request_metadata
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.librdkafka_stats import with_group_state
@@ -273,7 +272,8 @@ class ClassicMembership:
         applier = self._applier
         applier.on_assign, applier.on_revoke, applier.on_lost = on_assign, on_revoke, on_lost
         if not self._subscribed:
-            self._connect(handle)
+            # librdkafka connects now, as by its own `subscribe`, instead of a second later.
+            request_metadata(handle)
         self._subscribed = True
         self._change(self._membership.subscribe, subscription, revokes=not self._config.cooperative)
 
@@ -303,12 +303,6 @@ class ClassicMembership:
             self._events.hold_until_revoked()
         self._driver.call_and_wait(method, *args)
         self._guard.wake()
-
-    @staticmethod
-    def _connect(handle: Handle) -> None:
-        """Make librdkafka connect now, as its own `subscribe` does, instead of a second later."""
-        with suppress(KafkaException):  # with a timeout of 0 it always times out
-            Native.list_topics(handle, timeout=0)
 
     def _check_not_fenced(self, words: str) -> None:
         if self._membership.fenced:

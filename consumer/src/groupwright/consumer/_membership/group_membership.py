@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import confluent_kafka
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer._membership.callbacks import RebalanceCallback
 from groupwright.consumer._membership.listeners import Listeners
@@ -44,6 +44,19 @@ class Handle(Protocol):
 Native = cast("type[Handle]", confluent_kafka.Consumer)
 """confluent-kafka's class: ``Native.assign(handle, partitions)`` calls its method, which `Consumer`
 overrides."""
+
+
+def request_metadata(handle: Handle, topic: str | None = None) -> bool:
+    """Make librdkafka request the metadata of a topic, or of all, now; return whether it has a broker to ask.
+
+    This does not wait for the response, which would import confluent_kafka.admin (0.4 MB).
+    """
+    try:
+        Native.list_topics(handle, topic, timeout=0)
+    except KafkaException as error:
+        # _TIMED_OUT: the request was sent.
+        return bool(error.args[0].code() != KafkaError._TRANSPORT)  # noqa: SLF001 - librdkafka's public code
+    return True
 
 
 class GroupMembership(Protocol):

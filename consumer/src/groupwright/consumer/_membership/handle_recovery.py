@@ -18,10 +18,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from groupwright.consumer._membership.access import AccessGuard
-from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._membership.group_membership import Handle, Native, request_metadata
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.timers import Clock
@@ -109,7 +109,7 @@ class HandleRecovery:
         if not assigned:
             # Without partitions, nothing is to be fetched.
             self._failed, self.next_check = 0, now + self._delay
-        elif not self._reachable() or _has_broker(handle, assigned[0].topic):
+        elif not self._reachable() or request_metadata(handle, assigned[0].topic):
             self._failed, self.next_check = 0, math.inf
             self._delay = self._first_delay
         else:
@@ -150,13 +150,3 @@ class HandleRecovery:
             return position
         sought = self._offsets.sought((assigned.topic, assigned.partition))
         return assigned if sought is None else TopicPartition(assigned.topic, assigned.partition, sought)
-
-
-def _has_broker(handle: Handle, topic: str) -> bool:
-    try:
-        # Without waiting for the response, which would have this poll import confluent_kafka.admin (0.4 MB).
-        Native.list_topics(handle, topic=topic, timeout=0)
-    except KafkaException as error:
-        # _TIMED_OUT: the request was sent.
-        return bool(error.args[0].code() != KafkaError._TRANSPORT)  # noqa: SLF001 - librdkafka's public code
-    return True
