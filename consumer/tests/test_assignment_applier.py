@@ -26,7 +26,7 @@ from groupwright.consumer._membership import assignment_applier, committer, manu
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures, guard_native_callbacks
 from groupwright.consumer._membership.classic_membership import ClassicMembership
-from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.handle import Native
 from groupwright.consumer._protocol.commit_queue import CommitResult
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.membership import Membership

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from groupwright.consumer import Consumer
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
-from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.handle import Native
 
 pytestmark = pytest.mark.kafka
 

@@ -29,7 +29,7 @@ from groupwright.consumer import CommitError, Consumer, ConsumerError, WakeupErr
 from groupwright.consumer._coordinator.inbox import LoadChecked, Reported
 from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._membership.committer import CommitEnded
-from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.handle import Native
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.commit_queue import CommitResult

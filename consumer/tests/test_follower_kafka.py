@@ -21,7 +21,7 @@ PROGRAM = """
 import sys
 from groupwright.assignors import Assignor
 from groupwright.consumer import Consumer
-from groupwright.consumer._membership.group_membership import request_metadata
+from groupwright.consumer._membership.handle import request_metadata
 
 class FirstTakesAll(Assignor):
     name = "range"

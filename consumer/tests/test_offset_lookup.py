@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 from groupwright.consumer import Consumer
 from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._membership.classic_membership import ClassicMembership
-from groupwright.consumer._membership.group_membership import Native
+from groupwright.consumer._membership.handle import Native
 from groupwright.consumer._membership.offset_lookup import LogicalOffset, OffsetLookup
 from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.model import DisconnectedError, MemberIdentity

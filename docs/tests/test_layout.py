@@ -219,3 +219,18 @@ def test_what_needs_no_socket_is_pure() -> None:
     }
 
     assert used == set()
+
+
+def test_one_module_calls_librdkafka() -> None:
+    """Others use its interface, so that another client can fetch.
+
+    `Consumer` has the class as its base, and a configuration is checked by creating a handle.
+    """
+    named = {
+        module.name
+        for module in modules("consumer")
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "confluent_kafka.Consumer"
+    }
+
+    assert named == {"handle.py", "consumer.py", "configuration.py"}

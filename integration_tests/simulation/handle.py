@@ -23,7 +23,7 @@ import functools
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -442,8 +442,14 @@ class Librdkafka:
         self._check_open()
         raise _error(KafkaError._TIMED_OUT)
 
-    def get_watermark_offsets(self, partition: TopicPartition, **_: Any) -> tuple[int, int]:
+    def get_watermark_offsets(
+        self,
+        partition: TopicPartition,
+        timeout: float = -1,
+        cached: bool = False,  # noqa: FBT001, FBT002 - confluent-kafka's signature
+    ) -> tuple[int, int]:
         """Return the first and the last offset."""
+        del timeout, cached
         self._check_open()
         topic = self.cluster.topics.get(partition.topic)
         return (0, topic.ends[partition.partition] if topic is not None else OFFSET_INVALID)
@@ -451,6 +457,9 @@ class Librdkafka:
     def cluster_id(self, **_: Any) -> str:
         """Return a name."""
         return "simulation"
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Ignore them: no broker asks."""
 
     def _wait(self, timeout: float) -> None:
         seconds = self._round_trip() / 1_000_000
@@ -469,6 +478,13 @@ class Librdkafka:
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError("Consumer closed")
+
+
+if TYPE_CHECKING:
+    from groupwright.consumer._membership.handle import Fetcher
+
+    _implemented: type[Fetcher] = Librdkafka
+    """The consumer's interface to what fetches. At run time the consumer is imported later: see `install`."""
 
 
 class Handle:
@@ -493,7 +509,7 @@ def _forward(name: str) -> Any:
 for _name in (
     "poll", "consume", "assign", "unassign", "incremental_assign", "incremental_unassign", "assignment",
     "position", "seek", "pause", "resume", "list_topics", "committed", "offsets_for_times",
-    "get_watermark_offsets", "cluster_id", "close",
+    "get_watermark_offsets", "cluster_id", "set_sasl_credentials", "close",
 ):  # fmt: skip
     setattr(Handle, _name, _forward(_name))
 

@@ -26,6 +26,7 @@ from groupwright.consumer._membership.callbacks import (
     read_async,
 )
 from groupwright.consumer._membership.collection_hook import CollectionHook
+from groupwright.consumer._membership.handle import Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.observable import Observable
 from groupwright.consumer._membership.offset_tracker import check_partitions
@@ -33,8 +34,6 @@ from groupwright.consumer._membership.prefetch import BATCH_SIZE, PrefetchBuffer
 from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer.errors import ConsumerError
 from groupwright.core.locking import call_locked
-
-Native = confluent_kafka.Consumer
 
 _SLICE = 0.025
 """Longest native poll in seconds, and so the longest delay of a rebalance while the application polls."""
@@ -70,8 +69,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     # Looked up once for each class: `super()` costs 100 ns a poll. A class with other bases gets their
     # methods.
-    _native_poll = Native.poll
-    _native_consume = Native.consume
+    _native_poll: Callable[..., Message | None] = Native.poll
+    _native_consume: Callable[..., list[Message]] = Native.consume
     _keys_of_bases: tuple[str, ...] = ()
     """Configuration keys that are passed on to another base class."""
     _guard = AccessGuard.of_a_closed_consumer()
@@ -643,8 +642,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
 
     # --- librdkafka's own ---------------------------------------------------------------------------
 
-    if hasattr(Native, "cluster_id"):  # confluent-kafka 2.16 or later
-        cluster_id = shared(Native.cluster_id, _HANDLE_CLOSED)
+    if hasattr(confluent_kafka.Consumer, "cluster_id"):  # confluent-kafka 2.16 or later
+        cluster_id = shared(confluent_kafka.Consumer.cluster_id, _HANDLE_CLOSED)
     _native_committed = shared(Native.committed)
     get_watermark_offsets = shared(Native.get_watermark_offsets)
     list_topics = shared(Native.list_topics, _HANDLE_CLOSED)

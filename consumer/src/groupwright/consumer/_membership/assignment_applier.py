@@ -13,18 +13,23 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable
 
-import confluent_kafka
 from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
     OFFSET_INVALID,
     OFFSET_STORED,
-    KafkaError,
+    KafkaException,
     TopicPartition,
 )
 
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback
-from groupwright.consumer._membership.group_membership import Handle, Native, request_metadata
+from groupwright.consumer._membership.handle import (
+    Handle,
+    Native,
+    assigned_keys,
+    request_leaders,
+    request_metadata,
+)
 from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
@@ -140,10 +145,10 @@ class AssignmentApplier:
             self._starts = event.offsets
             self._owned.update(gained)
             self._offsets.assigned(gained, event.offsets)
-            self._replaced = set() if event.cooperative else self._assigned(handle)
+            self._replaced = set() if event.cooperative else assigned_keys(handle)
             self._call(self.on_assign, handle, gained, event.ticket)
         if not self._applied:
-            kept = self._assigned(handle).intersection(gained) if again or event.cooperative else set()
+            kept = assigned_keys(handle).intersection(gained) if again or event.cooperative else set()
             kept -= {key for key in self._replaced if self._offsets.sought(key) is None}
             if again:
                 self._record_kept(handle, kept)
@@ -184,8 +189,8 @@ class AssignmentApplier:
             self._request_metadata(handle, filter(self._offsets.was_assigned, event.gained))
             self._lookup.begin(self._logical_offsets(gained, event.offsets))
             self._prepared = event.ticket  # last: after a signal handler's exception, it begins again
-        if self._new_topics:
-            self._request_leaders(handle)
+        if self._new_topics and request_leaders(handle, self._new_topics):
+            self._new_topics = []  # else the next poll tries again
         return self.is_prepared(event)
 
     def is_prepared(self, event: Assign) -> bool:
@@ -208,15 +213,6 @@ class AssignmentApplier:
             }
             wanted |= {(key, self._reset) for key in unset}
         return wanted
-
-    def _request_leaders(self, handle: Handle) -> None:
-        """Make librdkafka request the leaders of new topics now; by itself it does so once a second."""
-        try:
-            Native.offsets_for_times(handle, self._new_topics, timeout=0)
-        except confluent_kafka.KafkaException as error:
-            if error.args[0].code() != KafkaError._TIMED_OUT:  # noqa: SLF001 - librdkafka's public code
-                return  # nothing was sent: the next poll tries again
-        self._new_topics = []
 
     def _request_metadata(self, handle: Handle, topics: Iterable[str]) -> None:
         """Make librdkafka request the leaders of topics that it knows already, without waiting.
@@ -253,7 +249,7 @@ class AssignmentApplier:
             self._call(callback, handle, revoked, event.ticket)
         if commit is not None and not event.lost:
             commit(handle)
-        assigned = self._assigned(handle)
+        assigned = assigned_keys(handle)
         # As in librdkafka, an eager revocation ends partitions that were assigned by hand, too.
         unassigned = assigned.intersection(revoked) if event.cooperative else assigned
         if unassigned:
@@ -394,10 +390,6 @@ class AssignmentApplier:
 
     # --- Parts --------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _assigned(handle: Handle) -> set[TopicPartitionKey]:
-        return {(p.topic, p.partition) for p in Native.assignment(handle)}
-
     def _with_start(self, partition: TopicPartition) -> TopicPartition:
         if partition.offset not in _UNSET:
             return partition
@@ -458,7 +450,7 @@ class AssignmentApplier:
     ) -> None:
         try:
             method(handle, partitions)
-        except confluent_kafka.KafkaException as error:
+        except KafkaException as error:
             self._failures.record(error)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from groupwright.consumer._membership.access import AccessGuard
-from groupwright.consumer._membership.group_membership import Handle
+from groupwright.consumer._membership.handle import Handle
 from groupwright.core.locking import locked
 
 OVERDUE_SECONDS = 0.2

@@ -18,7 +18,7 @@ from groupwright.consumer._membership.assignment_applier import AssignmentApplie
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback, guard_native_callbacks
 from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.event_server import EventServer
-from groupwright.consumer._membership.group_membership import Handle, Native, request_metadata
+from groupwright.consumer._membership.handle import Handle, Native, assigned_keys, request_metadata
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.librdkafka_stats import with_group_state
@@ -328,7 +328,7 @@ class ClassicMembership:
     def paused(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions that are paused."""
         with self._guard.shared():
-            assigned = {(p.topic, p.partition) for p in Native.assignment(handle)}
+            assigned = assigned_keys(handle)
         return [TopicPartition(*key) for key in sorted(self._prefetch.paused & assigned)]
 
     def on_position_read(self, partitions: list[TopicPartition]) -> None:

@@ -14,7 +14,7 @@ from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.auto_commit import AutoCommitClock, BusyCommits
 from groupwright.consumer._membership.callbacks import Failures
-from groupwright.consumer._membership.group_membership import Handle
+from groupwright.consumer._membership.handle import Handle
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.listeners import Listeners
 from groupwright.consumer._membership.offset_tracker import (

@@ -15,7 +15,7 @@ from groupwright.consumer._coordinator.inbox import Failed, Inbox, InboxEvent, L
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures
 from groupwright.consumer._membership.committer import Committer
-from groupwright.consumer._membership.group_membership import Handle
+from groupwright.consumer._membership.handle import Handle
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._membership.prefetch import PrefetchBuffer

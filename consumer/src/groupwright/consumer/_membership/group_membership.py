@@ -1,62 +1,15 @@
-"""Interfaces of the two parts of a `Consumer`: librdkafka's handle, and the membership in the group."""
+"""`GroupMembership`: the interface of both memberships."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Message, TopicPartition
 
 from groupwright.consumer._membership.callbacks import RebalanceCallback
+from groupwright.consumer._membership.handle import Handle
 from groupwright.consumer._membership.listeners import Listeners
 from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.core import MembershipSnapshot, TopicPartitionKey
-
-
-class Handle(Protocol):
-    """librdkafka's handle: the methods of `confluent_kafka.Consumer` that a membership calls."""
-
-    def __init__(self, config: dict[str, Any]) -> None: ...
-    def subscribe(self, *args: Any, **kwargs: Any) -> None: ...
-    def unsubscribe(self) -> None: ...
-    def assign(self, partitions: list[TopicPartition]) -> None: ...
-    def unassign(self) -> None: ...
-    def incremental_assign(self, partitions: list[TopicPartition]) -> None: ...
-    def incremental_unassign(self, partitions: list[TopicPartition]) -> None: ...
-    def assignment(self) -> list[TopicPartition]: ...
-    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]: ...
-    def pause(self, partitions: list[TopicPartition]) -> None: ...
-    def resume(self, partitions: list[TopicPartition]) -> None: ...
-    def seek(self, partition: TopicPartition) -> None: ...
-    def commit(self, *args: Any, **kwargs: Any) -> Any: ...
-    def store_offsets(
-        self, message: Message | None = None, offsets: list[TopicPartition] | None = None
-    ) -> None: ...
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any: ...
-    def offsets_for_times(
-        self, partitions: list[TopicPartition], timeout: float = -1
-    ) -> list[TopicPartition]: ...
-    def memberid(self) -> str | None: ...
-    def consumer_group_metadata(self) -> bytes: ...
-    def set_sasl_credentials(self, username: str, password: str) -> None: ...
-    def close(self) -> None: ...
-
-
-Native = cast("type[Handle]", confluent_kafka.Consumer)
-"""confluent-kafka's class: ``Native.assign(handle, partitions)`` calls its method, which `Consumer`
-overrides."""
-
-
-def request_metadata(handle: Handle, topic: str | None = None) -> bool:
-    """Make librdkafka request the metadata of a topic, or of all, now; return whether it has a broker to ask.
-
-    This does not wait for the response, which would import confluent_kafka.admin (0.4 MB).
-    """
-    try:
-        Native.list_topics(handle, topic, timeout=0)
-    except KafkaException as error:
-        # _TIMED_OUT: the request was sent.
-        return bool(error.args[0].code() != KafkaError._TRANSPORT)  # noqa: SLF001 - librdkafka's public code
-    return True
 
 
 class GroupMembership(Protocol):

@@ -21,7 +21,7 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from groupwright.consumer._membership.access import AccessGuard
-from groupwright.consumer._membership.group_membership import Handle, Native, request_metadata
+from groupwright.consumer._membership.handle import Handle, Native, request_metadata
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.timers import Clock

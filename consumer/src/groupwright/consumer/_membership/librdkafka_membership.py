@@ -14,7 +14,7 @@ from groupwright.consumer._membership.callbacks import (
     RebalanceCallback,
     guard_native_callbacks,
 )
-from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._membership.handle import Handle, Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.listeners import Listeners
 from groupwright.consumer._protocol.model import GroupMembershipOperation

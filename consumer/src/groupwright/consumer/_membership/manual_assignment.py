@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.committer import Committer
-from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._membership.handle import Handle, Native, assigned_keys
 from groupwright.consumer._membership.offset_tracker import OffsetTracker, check_partitions
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.membership import Membership
@@ -70,7 +70,7 @@ class ManualAssignment:
         """Replace the assignment; in a callback, choose offsets."""
         if not self._may_change(handle, "Failed to set assignment", whole=True):
             return
-        before = _keys(Native.assignment(handle))
+        before = assigned_keys(handle)
         self._commit(handle, before)
         if self._applier.in_callback:
             self._applier.assign_in_callback(handle, partitions)
@@ -103,7 +103,7 @@ class ManualAssignment:
         if not self._may_change(handle, _EAGER, whole=False):
             return
         unassigned = _keys(partitions)
-        if unassigned <= _keys(Native.assignment(handle)):  # otherwise librdkafka refuses to unassign any
+        if unassigned <= assigned_keys(handle):  # otherwise librdkafka refuses to unassign any
             self._commit(handle, unassigned)
         Native.incremental_unassign(handle, partitions)
         self._forget(unassigned)
@@ -113,7 +113,7 @@ class ManualAssignment:
         """Continue at another offset."""
         check_partitions([partition])
         key = (partition.topic, partition.partition)
-        is_assigned = key in _keys(Native.assignment(handle))
+        is_assigned = key in assigned_keys(handle)
         if not is_assigned and self._applier.awaits_assignment(key):
             self._start_at(handle, partition)
             self._offsets.seek(key, partition.offset, TopicPartition(*key))
@@ -166,7 +166,7 @@ class ManualAssignment:
         return True
 
     def _unassign(self, handle: Handle) -> None:
-        before = _keys(Native.assignment(handle))
+        before = assigned_keys(handle)
         self._commit(handle, before)
         Native.unassign(handle)
         self._forget_all(before)

@@ -28,7 +28,7 @@ from confluent_kafka import (
 )
 
 from groupwright.consumer._membership.access import AccessGuard
-from groupwright.consumer._membership.group_membership import Handle, Native
+from groupwright.consumer._membership.handle import Handle, Native
 from groupwright.core import TopicPartitionKey
 from groupwright.core.locking import locked
 
