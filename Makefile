@@ -88,8 +88,8 @@ docs: $(VENV)/.dev ## Make the generated pages anew: references, dashboards
 	$(BIN)/python -m groupwright.cli.exporter_reference > cli/EXPORTER.md
 	$(BIN)/python charts/tools/values_table.py
 	$(BIN)/python -m charts.dashboards
-	PYTHONPATH=integration_tests $(BIN)/python -m parity table
-	PYTHONPATH=integration_tests $(BIN)/python -m simulation.guarantee
+	$(BIN)/python -m integration_tests.parity table
+	$(BIN)/python -m integration_tests.simulation.guarantee
 
 docs-site: $(VENV)/.dev ## Build the documentation's site into build/site (warnings are errors)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean --site-dir build/site $(ARGS)
@@ -111,12 +111,12 @@ bench: $(VENV)/.dev ## Run the short form of every benchmark, beside the peers; 
 	$(BIN)/python -m benchmarks.pipeline --quick
 
 endure: $(VENV)/.dev ## Run the long checks one by one, an hour: parity, random programs, the model, simulation, soak
-	PYTHONPATH=integration_tests $(BIN)/python -m parity
-	PYTHONPATH=integration_tests $(BIN)/python -m parity.fuzz --minutes 10
-	PYTHONPATH=integration_tests $(BIN)/python -m coordinator_model --sequences 500
-	PYTHONPATH=integration_tests $(BIN)/python -m simulation --minutes 10
-	PYTHONPATH=integration_tests $(BIN)/python -m soak --minutes 10
-	PYTHONPATH=integration_tests $(BIN)/python -m soak.cluster --minutes 10
+	$(BIN)/python -m integration_tests.parity
+	$(BIN)/python -m integration_tests.parity.fuzz --minutes 10
+	$(BIN)/python -m integration_tests.coordinator_model --sequences 500
+	$(BIN)/python -m integration_tests.simulation --minutes 10
+	$(BIN)/python -m integration_tests.soak --minutes 10
+	$(BIN)/python -m integration_tests.soak.cluster --minutes 10
 
 # Not listed: what CI and releases run (docs/releasing.md), and pictures.
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import typer
-from benchmarks.layout import Report, show
-from benchmarks.machine import describe
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -22,6 +20,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from benchmarks.layout import Report, show
+from benchmarks.machine import describe
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "benchmarks"

@@ -15,10 +15,10 @@ from groupwright.consumer import Consumer
 from groupwright.testing import Kafka, KafkaContainers
 from groupwright.testing._kafka.settings import Setting
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import clusters
-from harness.members import Join, RunningMember
-from harness.patience import PATIENCE
-from harness.wire import wait_until_known
+from integration_tests.harness import clusters
+from integration_tests.harness.members import Join, RunningMember
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.wire import wait_until_known
 
 _HERE = Path(__file__).parent
 _CLUSTER: pytest.StashKey[KafkaContainers] = pytest.StashKey()

@@ -19,7 +19,7 @@ from groupwright.assignors import (
     encode_subscription,
 )
 from groupwright.testing._java.java_programs import compile_java
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 KAFKA_CLIENTS = "org.apache.kafka:kafka-clients:4.3.1"
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 PROGRAM = """
 import sys

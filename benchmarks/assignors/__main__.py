@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
+
 from benchmarks.assignors.cases import CONTESTANTS, GROUPWRIGHT, full_matrix, quick_matrix
 from benchmarks.assignors.contestants import prepare
 from benchmarks.assignors.report import REPORT

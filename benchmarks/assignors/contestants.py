@@ -10,7 +10,6 @@ from importlib import metadata
 from pathlib import Path
 
 from benchmarks.assignors.cases import AIOKAFKA, FRANZ_GO, GROUPWRIGHT, JAVA, KAFKA_PYTHON, Case
-
 from groupwright.testing._java.java_programs import compile_java
 from groupwright.testing.errors import JarResolutionError, JavaCompilationError, JavaNotFoundError
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
 from benchmarks.assignors.cases import Case, Event, Subscriptions
 
 RACKS = ("rack-a", "rack-b", "rack-c")

@@ -7,6 +7,7 @@ import hashlib
 
 import numpy as np
 import numpy.typing as npt
+
 from benchmarks.assignors.groups import RACKS, REPLICAS, UNASSIGNED, Group, Numbers
 from benchmarks.assignors.inputs import MemberBytes
 from benchmarks.assignors.results import Quality

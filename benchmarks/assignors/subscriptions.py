@@ -9,6 +9,7 @@ contains the capacity 1.
 import struct
 
 import numpy as np
+
 from benchmarks.assignors.groups import RACKS, REPLICAS, Group, Numbers
 from benchmarks.assignors.inputs import Inputs, MemberBytes, TopicInput
 

@@ -1,6 +1,8 @@
 """`python -m benchmarks.consumer`: measures Groupwright's consumer beside other clients' on a broker."""
 
 import typer
+from confluent_kafka import KafkaException
+
 from benchmarks.consumer.contestants import prepare
 from benchmarks.consumer.plan import FULL, QUICK
 from benchmarks.consumer.processes import RunFailedError
@@ -8,8 +10,6 @@ from benchmarks.consumer.report import REPORT
 from benchmarks.consumer.results import Results
 from benchmarks.consumer.runner import Bench
 from benchmarks.shell import ListCells, Only, Output, Quick, Shell, chosen
-from confluent_kafka import KafkaException
-
 from groupwright.assignors.errors import GroupwrightError
 
 

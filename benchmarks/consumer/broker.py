@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from benchmarks.consumer.plan import INITIAL_REBALANCE_DELAY_MS, MESSAGE_BYTES
-from benchmarks.consumer.processes import programs
 from confluent_kafka import Producer
 
+from benchmarks.consumer.plan import INITIAL_REBALANCE_DELAY_MS, MESSAGE_BYTES
+from benchmarks.consumer.processes import programs
 from groupwright.testing._kafka.local_kafka import LocalKafka
 
 _FLUSH_SECONDS = 60.0

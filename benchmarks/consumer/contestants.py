@@ -7,8 +7,8 @@ from importlib import metadata
 from pathlib import Path
 
 import confluent_kafka
-from benchmarks.consumer.plan import AIOKAFKA, CONFLUENT, GROUPWRIGHT, JAVA, KAFKA_PYTHON
 
+from benchmarks.consumer.plan import AIOKAFKA, CONFLUENT, GROUPWRIGHT, JAVA, KAFKA_PYTHON
 from groupwright.testing._java.java_programs import compile_java
 from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION
 from groupwright.testing.errors import JarResolutionError, JavaCompilationError, JavaNotFoundError

@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.consumer.ownership import Change
 from benchmarks.consumer.results import Gaps, JoinRun, LoadCheckRun, Waits
-from numpy.typing import NDArray
 
 Received = NDArray[np.int64]
 """A message a row: the member, when it came (µs), its partition, its offset, when it was written (ms)."""

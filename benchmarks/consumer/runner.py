@@ -30,7 +30,6 @@ from benchmarks.consumer.plan import (
 )
 from benchmarks.consumer.processes import RunFailedError
 from benchmarks.consumer.results import FetchRun, Outcome, Outcomes, Results, Run, Status
-
 from groupwright.testing import LocalKafka
 
 Progress = Callable[[str, int], None]

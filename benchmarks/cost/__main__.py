@@ -3,6 +3,7 @@
 from typing import Any
 
 import typer
+
 from benchmarks.cost import (
     exporter,
     exporter_report,
@@ -13,7 +14,6 @@ from benchmarks.cost import (
 from benchmarks.cost.busy_groups import BusyGroups
 from benchmarks.layout import Finding, Report
 from benchmarks.shell import ListCells, Only, Output, Quick, Shell, chosen
-
 from groupwright.testing import LocalKafka
 
 _OFFSETS_TOPIC = "--source=offsets-topic"

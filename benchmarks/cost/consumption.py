@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.cost.interval import Interval, interval
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.cost.interval import Interval, interval
 from groupwright.testing import LocalKafka
 
 MESSAGE = b"x" * 100

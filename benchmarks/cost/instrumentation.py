@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cost.consumption import METHODS, Method, Rates, closing, compare, fill
-from benchmarks.cost.instrumentation_results import Results, Scrape
 from confluent_kafka import Consumer, TopicPartition
 from prometheus_client import CollectorRegistry, generate_latest
 
+from benchmarks.cost.consumption import METHODS, Method, Rates, closing, compare, fill
+from benchmarks.cost.instrumentation_results import Results, Scrape
 from groupwright import consumer as groupwright
 from groupwright.instrumentation import create_instrumented
 from groupwright.instrumentation._librdkafka.statistics import read_consumer

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from benchmarks.load.contestants import prepare
 from benchmarks.load.plan import FULL, QUICK
 from benchmarks.load.report import REPORT

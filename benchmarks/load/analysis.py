@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
 from benchmarks.consumer.ownership import Change
 from benchmarks.load.results import Drain, Rebalance, Window
-
 from groupwright.assignors import Group, LoadReport, Member, Topic, evaluate_load
 
 Records = npt.NDArray[np.int64]

@@ -7,7 +7,6 @@ from importlib import metadata
 from pathlib import Path
 
 from benchmarks.load.plan import BY_TIME, COUNTS, LAG_BASED, LOAD_AWARE, MAX_POLL_RECORDS
-
 from groupwright.testing._java.java_programs import JavaProgram, compile_java
 from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION
 from groupwright.testing.errors import JarResolutionError, JavaCompilationError, JavaNotFoundError

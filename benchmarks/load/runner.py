@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import Consumer, TopicPartition
+
 from benchmarks.consumer.ownership import Ownership, read_change
 from benchmarks.consumer.processes import Programs, RunFailedError, programs
 from benchmarks.consumer.programs.harness import now
@@ -26,8 +28,6 @@ from benchmarks.load.plan import (
 )
 from benchmarks.load.results import Outcome, Results, Run
 from benchmarks.load.shapes import Shape, Shares, drifted, shares, split
-from confluent_kafka import Consumer, TopicPartition
-
 from groupwright.testing import LocalKafka
 
 Progress = Callable[[str, int], None]

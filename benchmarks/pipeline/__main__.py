@@ -3,6 +3,7 @@
 import subprocess
 
 import typer
+
 from benchmarks.pipeline.cells import CELLS, FULL, QUICK, run
 from benchmarks.pipeline.report import REPORT
 from benchmarks.pipeline.results import Results

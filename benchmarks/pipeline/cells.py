@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from benchmarks.pipeline import plain
 from benchmarks.pipeline.programs.derive import YOUNG_DAYS
 from benchmarks.pipeline.programs.what_if import ASSIGNORS
 from benchmarks.pipeline.results import Run
 from benchmarks.pipeline.synthetic import Fleet
 from benchmarks.pipeline.synthetic.commits import commit_batch
-
 from groupwright.pipeline import decode_batch
 from groupwright.testing import compile_java
 

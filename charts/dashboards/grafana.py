@@ -6,8 +6,6 @@ import json
 import string
 from typing import TypeAlias
 
-from charts.dashboards.limits import alerts
-from charts.dashboards.model import Board, Kind, Panel, Scope, Stacking, expression
 from grafana_foundation_sdk.builders import (
     common,
     dashboard,
@@ -21,6 +19,9 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from charts.dashboards.limits import alerts
+from charts.dashboards.model import Board, Kind, Panel, Scope, Stacking, expression
 
 _Builder: TypeAlias = stat.Panel | timeseries.Panel | statetimeline.Panel | table.Panel
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from charts.dashboards import promql
-
 from groupwright.cli import exporter_reference as exporter
 from groupwright.core.metrics import MetricSpec, MetricType
 from groupwright.instrumentation import reference as clients

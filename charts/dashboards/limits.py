@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from charts.dashboards.model import Limit
 
 VALUES = Path(__file__).parents[1] / "groupwright" / "values.yaml"

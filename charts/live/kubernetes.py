@@ -19,11 +19,11 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 import yaml
-from charts.live.prometheus import PATIENCE_SECONDS, end_process
 
+from charts.live.prometheus import PATIENCE_SECONDS, end_process
 from groupwright.testing._kafka.certificates import write_certificates
 from groupwright.testing._kafka.ports import HOST, free_port
-from harness.waiting import wait_until
+from integration_tests.harness.waiting import wait_until
 
 Manifest = dict[str, Any]
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import yaml
 
 from groupwright.testing._kafka.ports import HOST, free_port
-from harness.waiting import wait_until
+from integration_tests.harness.waiting import wait_until
 
 PATIENCE_SECONDS = 60.0
 

@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import confluent_kafka
-from charts.live.prometheus import PATIENCE_SECONDS
-from charts.live.stream import stream_status
 from confluent_kafka import KafkaException, Message, Producer
 from prometheus_client import CollectorRegistry, start_http_server
 
+from charts.live.prometheus import PATIENCE_SECONDS
+from charts.live.stream import stream_status
 from groupwright.assignors import LoadAwareAssignor, Throughput
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._exporter.exposition import text

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from charts.tools import programs
 from charts.tools.rendering import CHART, Manifest
-
-from harness.patience import PATIENCE
-from harness.tools import lacking
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.tools import lacking
 
 README = (CHART / "README.md").read_text(encoding="utf-8")
 README_EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)

@@ -11,10 +11,10 @@ import jsonschema  # type: ignore[import-untyped]
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
+
 from charts.dashboards.boards import BOARDS
 from charts.tests.conftest import EXAMPLES, HelmProgram
 from charts.tools.rendering import CHART, Manifest, render, warnings
-
 from groupwright.pipeline.jobs import CONNECTOR
 
 KUBERNETES = ("1.25", kubernetes_validate.latest_version())

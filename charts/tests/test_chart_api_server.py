@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from charts.live.kubernetes import KubernetesApi, Manifest
 from charts.tests.conftest import EXAMPLES, HelmProgram
 from charts.tools import api_server
 from charts.tools.rendering import CHART, render
-
-from harness.waiting import wait_until
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import yaml
-from charts.tests.conftest import EXAMPLES
-from charts.tools.rendering import CHART, render
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from charts.tests.conftest import EXAMPLES
+from charts.tools.rendering import CHART, render
 from groupwright.cli.app import app
 from groupwright.pipeline.jobs import SETTINGS, settings_from
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pyspark
 import pytest
 import yaml
-from charts.tools.rendering import CHART
 
+from charts.tools.rendering import CHART
 from groupwright.pipeline import main
 from groupwright.testing import find_java
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 IMAGE = CHART.parent / "image"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from charts.tests.conftest import HelmProgram
 from charts.tools.rendering import CHART
-
 from groupwright.testing._kafka.ports import HOST, free_port
-from harness.patience import PATIENCE
-from harness.tools import find_program
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.tools import find_program
+from integration_tests.harness.waiting import wait_until
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from charts.tests.conftest import README, README_EXAMPLES
 from charts.tools.rendering import CHART, RejectedError, from_settings, render, warnings
 from charts.tools.values_table import described, page

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from charts.dashboards import group, known, promql
 from charts.dashboards.boards import BOARDS, FOLDER, OUTLINE, path
 from charts.dashboards.grafana import page

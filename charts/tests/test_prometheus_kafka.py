@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from charts.dashboards.boards import BOARDS
 from charts.live.panels import Window, ask, panels
 from charts.live.prometheus import Prometheus
 from charts.live.scene import BROKER, Scene
 from charts.tools.rendering import render
-
 from groupwright.testing import LocalKafka
-from harness.tools import find_program
-from harness.waiting import wait_until
+from integration_tests.harness.tools import find_program
+from integration_tests.harness.waiting import wait_until
 
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 SETTINGS = Path(__file__).parents[1] / "live" / "settings.yaml"

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
+
 from charts.dashboards import known
 from charts.dashboards.boards import BOARDS
 from charts.dashboards.limits import alerts as alert_values
 from charts.tools.rendering import render
-
-from harness.patience import PATIENCE
-from harness.tools import find_program
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.tools import find_program
 
 SCENARIOS = Path(__file__).parent / "rules"
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"

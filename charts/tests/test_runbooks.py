@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import typer
+
 from charts.dashboards import known
 from charts.dashboards.boards import BOARDS
 from charts.dashboards.limits import alerts
-
 from groupwright.cli.app import app
 
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from charts.dashboards.boards import BOARDS
 from charts.tools.rendering import Manifest, from_settings, notes, render
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from groupwright.assignors import builtin_assignors
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from groupwright.cli._cluster.completion import completable
-from harness.patience import PATIENCE
-from harness.tools import find_program
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.tools import find_program
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import KafkaException
 
 from groupwright.testing import Listener, LocalKafka, Security
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -19,7 +19,7 @@ from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
 from groupwright.cli.describe import document, partition_rows
 from groupwright.consumer.cluster import Broker
-from harness.described_groups import group, lag_of, member, partition, topic
+from integration_tests.harness.described_groups import group, lag_of, member, partition, topic
 
 SCHEMA = Path(describe.__file__).parent / "_schemas" / "describe.schema.json"
 ORDERS = {"orders": topic()}

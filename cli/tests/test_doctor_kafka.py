@@ -17,9 +17,9 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from groupwright.cli.doctor import report
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
-from harness.patience import PATIENCE
-from harness.rights import allow
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.rights import allow
+from integration_tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
     import subprocess

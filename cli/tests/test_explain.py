@@ -22,7 +22,7 @@ from groupwright.cli._explain.words import joined, of_topic, ordinal
 from groupwright.cli._study.files import document_of, study_of
 from groupwright.cli._study.model import StudiedGroup
 from groupwright.cli.app import app
-from harness.studied_groups import any_study, member, study
+from integration_tests.harness.studied_groups import any_study, member, study
 
 if TYPE_CHECKING:
     import subprocess

@@ -38,8 +38,8 @@ from groupwright.cli.app import app
 from groupwright.consumer.cluster import Broker
 from groupwright.core.http_server import HttpServer
 from groupwright.core.metrics import MetricType
-from harness.patience import PATIENCE
-from harness.tools import find_program
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.tools import find_program
 
 ORDERS = ("orders", 0)
 

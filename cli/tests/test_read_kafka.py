@@ -29,10 +29,10 @@ from groupwright.cli._exporter.limits import GroupLimit, Patterns
 from groupwright.cli.app import app
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
-from harness.patience import PATIENCE
-from harness.rights import allow
-from harness.streams import join_streams_group
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.rights import allow
+from integration_tests.harness.streams import join_streams_group
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

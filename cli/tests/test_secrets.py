@@ -14,7 +14,7 @@ from groupwright.cli.app import app
 from groupwright.cli.doctor.validation import on_settings
 from groupwright.consumer.configuration import known_properties
 from groupwright.testing._kafka.certificates import write_certificates
-from harness.secrets import SECRETS, leaks, texts_of
+from integration_tests.harness.secrets import SECRETS, leaks, texts_of
 
 KEYS = (
     *sorted(key for key in known_properties() if key.startswith(("ssl.", "sasl.", "security."))),

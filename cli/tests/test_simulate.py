@@ -38,7 +38,7 @@ from groupwright.cli._study.files import document_of
 from groupwright.cli._study.model import StudiedGroup
 from groupwright.cli._study.steps import make_scenario
 from groupwright.cli.app import app
-from harness.studied_groups import any_study, member, study
+from integration_tests.harness.studied_groups import any_study, member, study
 
 SCHEMA = json.loads(
     (Path(command.__file__).parent / "_schemas" / "simulate.schema.json").read_text(encoding="utf-8")

@@ -21,9 +21,9 @@ from groupwright.cli import simulate as command
 from groupwright.cli.app import app
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
-from harness.patience import PATIENCE
-from harness.rights import allow
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.rights import allow
+from integration_tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
     import subprocess

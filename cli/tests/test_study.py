@@ -36,9 +36,9 @@ from groupwright.cli._study.live import check_is_of_consumers, subscribed_in_vai
 from groupwright.cli._study.model import find_member
 from groupwright.cli._study.options import warn
 from groupwright.cli._study.steps import Scenario, make_scenario
-from harness.described_groups import group
-from harness.described_groups import member as live_member
-from harness.studied_groups import member, study
+from integration_tests.harness.described_groups import group
+from integration_tests.harness.described_groups import member as live_member
+from integration_tests.harness.studied_groups import member, study
 
 SCHEMA = json.loads(
     (Path(command.__file__).parent / "_schemas" / "group.schema.json").read_text(encoding="utf-8")

@@ -25,8 +25,8 @@ from confluent_kafka import Producer, TopicPartition
 from groupwright.cli import watch as command
 from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

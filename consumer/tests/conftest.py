@@ -42,8 +42,8 @@ from groupwright.consumer._protocol.timers import Timing
 from groupwright.consumer._protocol.transitions import State
 from groupwright.core import Partitions, locking
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 _Action = TypeVar("_Action", bound=act.Action)
 _Answer = TypeVar("_Answer")

@@ -17,7 +17,7 @@ from groupwright.consumer._membership import access, prefetch
 from groupwright.consumer._membership.access import AccessGuard, exclusive
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

@@ -12,7 +12,7 @@ from groupwright.consumer._network.connection_errors import RequestRefusedError,
 from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.consumer._protocol.known_brokers import Address, KnownBrokers
 from groupwright.consumer._protocol.model import DisconnectedError
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

@@ -13,11 +13,10 @@ from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
 from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.model import MemberIdentity
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
-
     from groupwright.consumer import Consumer
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.handle import Native

@@ -8,7 +8,7 @@ import pytest
 
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.auto_commit import OVERDUE_SECONDS, AutoCommitClock, BusyCommits
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from groupwright.assignors import RangeAssignor
 from groupwright.consumer import ConfigurationError, Consumer, Rebalance
 from groupwright.core import RebalanceListener
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

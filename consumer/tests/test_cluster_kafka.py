@@ -14,7 +14,7 @@ from groupwright.consumer.cluster import ClusterConnection, ClusterConnectionErr
 from groupwright.core.kafka_apis import DESCRIBE_GROUPS, METADATA
 from groupwright.core.wire_format import INT16, INT32, STRING, Api, Array
 from groupwright.testing import Listener, LocalKafka, Security
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = [pytest.mark.kafka]
 

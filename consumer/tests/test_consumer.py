@@ -36,7 +36,7 @@ from groupwright.consumer._protocol.commit_queue import CommitResult
 from groupwright.consumer._protocol.events import Assign, MaxPollExceeded, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.model import MemberIdentity
 from groupwright.core import LoadCheckOutcome, RebalanceListener
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

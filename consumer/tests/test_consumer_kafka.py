@@ -18,7 +18,7 @@ from groupwright.consumer import Consumer, Rebalance
 from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.core import RebalanceListener
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

@@ -21,7 +21,7 @@ from groupwright.consumer._membership.classic_membership import ClassicMembershi
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.core import RebalanceListener
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

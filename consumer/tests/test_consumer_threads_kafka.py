@@ -15,11 +15,10 @@ from confluent_kafka.serialization import StringDeserializer
 
 from groupwright.consumer import Consumer, ConsumerInterceptor, DeserializingConsumer
 from groupwright.consumer.errors import CommitError
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
-
     from groupwright.consumer import AIOConsumer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("no_thread_stays")]

@@ -13,7 +13,7 @@ from groupwright.assignors import Assignor, Group, Plan, RebalanceProtocol, with
 from groupwright.consumer import AssignorFailedError, Consumer, Rebalance
 from groupwright.consumer._protocol.transitions import State
 from groupwright.core import RebalanceListener
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

@@ -55,7 +55,7 @@ from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import PollClock, Timing
 from groupwright.consumer._protocol.transitions import State
 from groupwright.core import Leadership
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from groupwright.consumer._protocol.commit_queue import CommitResult

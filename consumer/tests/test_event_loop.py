@@ -10,7 +10,7 @@ import pytest
 
 from groupwright.consumer._network.connection_errors import RequestTimedOutError
 from groupwright.consumer._network.event_loop import READ, Future, Loop
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

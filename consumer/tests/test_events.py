@@ -6,7 +6,7 @@ import time
 from groupwright.consumer._coordinator.inbox import Inbox
 from groupwright.consumer._protocol.events import Assign, Closed, MaxPollExceeded, Revoke
 from groupwright.consumer._protocol.model import MemberIdentity
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 def revoke(ticket: int) -> Revoke:

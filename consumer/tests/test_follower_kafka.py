@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

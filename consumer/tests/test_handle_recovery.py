@@ -16,7 +16,7 @@ from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 CONFIG: dict[str, Any] = {
     "bootstrap.servers": "127.0.0.1:1",

@@ -13,7 +13,6 @@ from groupwright.consumer._membership import handle_recovery
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
-
     from groupwright.consumer import Consumer
 
 pytestmark = pytest.mark.kafka

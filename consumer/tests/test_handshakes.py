@@ -15,7 +15,7 @@ from groupwright.consumer._config.security import Security
 from groupwright.consumer._network.connections import Network, NetworkConfig, RequestRefusedError
 from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.testing._kafka.certificates import write_certificates
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

@@ -9,7 +9,7 @@ import confluent_kafka
 import pytest
 
 from groupwright.consumer._config import version
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 HEAVY = {
     "numpy",

@@ -10,7 +10,7 @@ from groupwright.consumer._coordinator.inbox import Inbox
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._protocol.commit_queue import CommitResult, PendingCommit
 from groupwright.consumer._protocol.events import Closed, Revoke
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 Interrupted = Callable[[int, Callable[[], Any]], tuple[bool, Any]]
 

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, Message, TopicPartition
 
 from groupwright.consumer import ConsumerInterceptor
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

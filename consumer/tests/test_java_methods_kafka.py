@@ -18,7 +18,7 @@ from groupwright.consumer import (
     WakeupError,
 )
 from groupwright.core import RebalanceListener
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

@@ -22,7 +22,7 @@ from groupwright.consumer._config.security import Security
 from groupwright.consumer._network import connection
 from groupwright.consumer._network.connections import Network, NetworkConfig, RequestRefusedError
 from groupwright.consumer._protocol.model import DisconnectedError
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 # --- The library's errors -------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from groupwright.core.locking import call_locked, locked
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 Interrupted = Callable[[int, Callable[[], Any]], tuple[int, Any]]
 

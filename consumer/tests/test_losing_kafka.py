@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from groupwright.consumer import CommitError, Consumer
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

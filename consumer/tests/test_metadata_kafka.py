@@ -10,7 +10,7 @@ from groupwright.consumer import Consumer
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol.known_brokers import Address
 from groupwright.consumer._protocol.model import MetadataResponse
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

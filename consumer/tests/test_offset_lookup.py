@@ -18,7 +18,7 @@ from groupwright.consumer._membership.handle import Native
 from groupwright.consumer._membership.offset_lookup import LogicalOffset, OffsetLookup
 from groupwright.consumer._protocol.events import Assign
 from groupwright.consumer._protocol.model import DisconnectedError, MemberIdentity
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
 

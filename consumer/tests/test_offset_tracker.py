@@ -19,7 +19,7 @@ from groupwright.consumer._membership.offset_tracker import (
 )
 from groupwright.consumer._protocol.model import Offset
 from groupwright.core import TopicPartitionKey
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 A, B = ("t", 0), ("t", 1)
 

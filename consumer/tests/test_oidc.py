@@ -23,7 +23,7 @@ from groupwright.consumer._config.config import read_config
 from groupwright.consumer._config.oidc import TokenEndpointError, read_oidc
 from groupwright.testing import Listener, LocalKafka, Security
 from groupwright.testing._kafka.certificates import write_certificates
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 SECRET = "marked-secret"  # noqa: S105 - what no message may show
 TOPIC = "letters"

@@ -11,7 +11,7 @@ import pytest
 
 import groupwright.consumer
 from groupwright.consumer import Consumer
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

@@ -19,7 +19,7 @@ from groupwright.consumer._network.connection import ConnectionSettings
 from groupwright.consumer.configuration import find_problems
 from groupwright.core.kafka_apis import SASL_AUTHENTICATE
 from groupwright.testing._kafka.certificates import Certificates, write_certificates
-from harness.secrets import SECRETS, Recorder, leaks, texts_of
+from integration_tests.harness.secrets import SECRETS, Recorder, leaks, texts_of
 
 _BEGINNINGS = ("ssl", "sasl", "https.", "enable.s", "security.", "oauth")
 KEYS = (

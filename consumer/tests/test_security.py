@@ -18,7 +18,7 @@ from groupwright.consumer._config.config import read_config
 from groupwright.consumer._config.security import Security
 from groupwright.consumer._config.tokens import Tokens, TokenUnavailableError
 from groupwright.testing._kafka.certificates import Certificates, write_certificates
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 SECRET = "marked-secret"  # noqa: S105 - what nothing may show
 PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----\n"

@@ -23,9 +23,9 @@ from groupwright.consumer import Consumer
 from groupwright.consumer._config.network_config import Transport
 from groupwright.consumer._network.connections import Network, NetworkConfig
 from groupwright.testing import Listener, LocalKafka, Security
-from harness.patience import PATIENCE
-from harness.rights import allow
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.rights import allow
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka]
 

@@ -7,8 +7,8 @@ from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.consumer import CommitError, Consumer
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

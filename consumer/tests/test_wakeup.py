@@ -4,7 +4,7 @@ import threading
 import time
 
 from groupwright.consumer._protocol.wakeup import Wakeup
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 def test_a_wait_ends_with_a_ring() -> None:

@@ -29,8 +29,8 @@ from groupwright.consumer import Consumer, LoadCheckOutcome, LoadCheckResult, Re
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._coordinator.group_measurements import LeaderMeasurements
 from groupwright.consumer._network.connections import Network
-from harness import coordinator
-from harness.patience import PATIENCE
+from integration_tests.harness import coordinator
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene

@@ -9,8 +9,8 @@ import pytest
 
 from groupwright.core import http_server
 from groupwright.core.http_server import Endpoints, HttpServer
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 
 class Metrics(Endpoints):

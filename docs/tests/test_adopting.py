@@ -15,8 +15,8 @@ from confluent_kafka import Producer
 
 from groupwright.consumer import AIOConsumer, Consumer, DeserializingConsumer
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 with warnings.catch_warnings():  # kafka-python calls deprecated functions while it is imported
     warnings.simplefilter("ignore", DeprecationWarning)

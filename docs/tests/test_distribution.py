@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

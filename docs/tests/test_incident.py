@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 from groupwright.cli.app import app
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

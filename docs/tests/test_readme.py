@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

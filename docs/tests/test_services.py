@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 DOCS = Path(__file__).parents[1]
 pytestmark = pytest.mark.kafka

@@ -16,7 +16,7 @@ import demo_picture
 import membership_states
 import references
 from groupwright.consumer._protocol.transitions import TRANSITIONS
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 from site_pages import rewritten, site_files
 
 ROOT = Path(__file__).parents[2]

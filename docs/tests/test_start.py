@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from groupwright.assignors import Assignor, Group, Member
 from groupwright.cli.app import app
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -14,7 +14,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = {

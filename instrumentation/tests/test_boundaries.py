@@ -14,7 +14,7 @@ import groupwright.consumer
 from groupwright.assignors import RangeAssignor
 from groupwright.consumer import Consumer
 from groupwright.instrumentation import ObservableConsumer, instrument
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 # Reserved and refused at once: nothing is to be reached by tests that need no Kafka.
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing", "client.id": "c-1", "log_level": 0}

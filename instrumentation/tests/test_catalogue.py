@@ -38,8 +38,8 @@ from groupwright.instrumentation._metrics.labels import (
 )
 from groupwright.instrumentation._metrics.spec import ClientSpec
 from groupwright.instrumentation.consumer_metrics import Options
-from harness.patience import PATIENCE
-from harness.tools import find_program
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.tools import find_program
 
 every_metric = pytest.mark.parametrize("spec", CATALOGUE, ids=lambda spec: spec.name)
 

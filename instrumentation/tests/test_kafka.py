@@ -27,7 +27,7 @@ from groupwright.instrumentation import instrument
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
 

@@ -14,8 +14,8 @@ from groupwright.core import TopicPartitionKey
 from groupwright.instrumentation import Metrics
 from groupwright.instrumentation._librdkafka import log_ends
 from groupwright.instrumentation._librdkafka.log_ends import LogEnds
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 UNREACHABLE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 

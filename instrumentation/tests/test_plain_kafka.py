@@ -14,7 +14,7 @@ import groupwright.consumer
 from groupwright.instrumentation import create_instrumented, instrument
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
 

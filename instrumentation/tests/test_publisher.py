@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from groupwright.instrumentation._metrics import multiprocess
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 FORK = """
 import os, pathlib, sys, threading

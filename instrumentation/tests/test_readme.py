@@ -11,7 +11,7 @@ import pytest
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.labels import LABELS
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)

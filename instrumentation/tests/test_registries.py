@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from groupwright.consumer import Rebalance
 from groupwright.instrumentation import Metrics, instrument
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 Series = Callable[[], dict[tuple[str, frozenset[tuple[str, str]]], float]]
 Value = Callable[..., float | None]

@@ -13,7 +13,7 @@ from groupwright.consumer import Outcome, Phase, Rebalance
 from groupwright.core import Kind, Trigger
 from groupwright.instrumentation import GroupLoad, Leadership, RebalanceEvent, instrument, to_callback
 from groupwright.instrumentation._tracking.round_merger import RoundMerger
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 NewRebalance = Callable[..., Rebalance]
 

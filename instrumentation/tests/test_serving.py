@@ -22,7 +22,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 
 from groupwright.consumer import Rebalance
 from groupwright.instrumentation import Instrumentation, MembershipSnapshot, instrument
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 SERIES = (
     b"groupwright_rebalances_total"

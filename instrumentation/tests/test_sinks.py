@@ -30,7 +30,7 @@ from groupwright.instrumentation import (
 from groupwright.instrumentation.events import make_event, make_load_check_event, schema
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 Value = Callable[..., float | None]
 NewConsumer = Callable[..., Any]

@@ -5,10 +5,10 @@ import pytest
 from groupwright.assignors import by_name, decode_assignment, perform_assignment
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import offsets_topic
-from harness.members import Join, RunningMember
-from harness.offsets_topic import StoredGeneration
-from harness.waiting import wait_until
+from integration_tests.harness import offsets_topic
+from integration_tests.harness.members import Join, RunningMember
+from integration_tests.harness.offsets_topic import StoredGeneration
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -7,8 +7,8 @@ import pytest
 from groupwright.assignors import Assignor, Group
 from groupwright.consumer import AssignorFailedError
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.members import Join
-from harness.waiting import wait_until
+from integration_tests.harness.members import Join
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -7,9 +7,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from groupwright.assignors import Group, Member, Topic, by_name
 from groupwright.testing import KafkaContainers
-from harness.members import Join
-from harness.waiting import wait_until
-from harness.wire import wait_until_known
+from integration_tests.harness.members import Join
+from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.wire import wait_until_known
 
 pytestmark = pytest.mark.kafka
 

@@ -8,9 +8,9 @@ from confluent_kafka import TopicPartition
 
 from groupwright.consumer import Consumer
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.members import Join
-from harness.polling import poll_until, take, values
-from harness.waiting import wait_until
+from integration_tests.harness.members import Join
+from integration_tests.harness.polling import poll_until, take, values
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -8,10 +8,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.consumer import CommitError, Consumer
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.members import Join
-from harness.patience import PATIENCE
-from harness.polling import poll_until, take, values
-from harness.waiting import wait_until
+from integration_tests.harness.members import Join
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import poll_until, take, values
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

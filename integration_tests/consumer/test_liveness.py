@@ -9,10 +9,10 @@ from confluent_kafka import KafkaError, Producer
 from groupwright.consumer import Consumer, Outcome
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.members import Join, RunningMember
-from harness.patience import PATIENCE
-from harness.polling import poll_until, take, values
-from harness.waiting import wait_until
+from integration_tests.harness.members import Join, RunningMember
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import poll_until, take, values
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import pytest
 
 from groupwright.testing import Kafka
-from harness.wire import WireMember
+from integration_tests.harness.wire import WireMember
 
 
 class NewWireMember(Protocol):

@@ -4,12 +4,12 @@ import time
 
 import pytest
 
-from coordinator.conftest import NewWireMember
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import offsets_topic
-from harness.waiting import wait_until
-from harness.wire import OK, WireMember
+from integration_tests.coordinator.conftest import NewWireMember
+from integration_tests.harness import offsets_topic
+from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.wire import OK, WireMember
 
 pytestmark = pytest.mark.kafka
 

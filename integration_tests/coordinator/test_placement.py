@@ -9,9 +9,9 @@ import pytest
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import offsets_topic
-from harness.patience import PATIENCE
-from harness.wire import OK, commit_expiring, find_coordinators
+from integration_tests.harness import offsets_topic
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.wire import OK, commit_expiring, find_coordinators
 
 pytestmark = pytest.mark.kafka
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from coordinator.conftest import NewWireMember
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
-from harness.wire import OK
+from integration_tests.coordinator.conftest import NewWireMember
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.wire import OK
 
 pytestmark = pytest.mark.kafka
 

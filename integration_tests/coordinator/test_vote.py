@@ -7,8 +7,8 @@ from confluent_kafka import KafkaError
 
 from groupwright.assignors import Assignor, Group, RangeAssignor
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.members import Join, RunningMember
-from harness.waiting import wait_until
+from integration_tests.harness.members import Join, RunningMember
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -1,13 +1,13 @@
-"""`python -m coordinator_model`: hold the model of the group coordinator to a real broker."""
+"""`python -m integration_tests.coordinator_model`: compare the coordinator's model with a real broker."""
 
 import argparse
 import asyncio
 import sys
 import time
 
-from coordinator_model import runner
-from coordinator_model.programs import Program, generate
 from groupwright.testing import LocalKafka
+from integration_tests.coordinator_model import runner
+from integration_tests.coordinator_model.programs import Program, generate
 
 
 def main() -> int:

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import time
 
-from coordinator_model import codec
-from coordinator_model.network import CLIENT_ID
 from groupwright.consumer._network.pipeline import Pipeline
 from groupwright.core.wire_format import Message
 from groupwright.core.wire_format import Request as WireRequest
 from groupwright.testing._simulation.messages import Request, Response
+from integration_tests.coordinator_model import codec
+from integration_tests.coordinator_model.network import CLIENT_ID
 
 _PATIENCE = 5.0
 

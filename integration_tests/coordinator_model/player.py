@@ -23,9 +23,15 @@ import copy
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
-from coordinator_model.codec import canonical
-from coordinator_model.network import CLIENT_ID, Network
-from coordinator_model.programs import (
+from groupwright.core import ErrorCode, TopicPartitionKey
+from groupwright.testing._simulation import messages as msg
+from groupwright.testing._simulation import subscription
+from groupwright.testing._simulation.coordinator import Coordinator
+from groupwright.testing._simulation.messages import Reply, Request, Response
+from groupwright.testing._simulation.settings import GroupSettings, KafkaVersion
+from integration_tests.coordinator_model.codec import canonical
+from integration_tests.coordinator_model.network import CLIENT_ID, Network
+from integration_tests.coordinator_model.programs import (
     PARTITIONS,
     TOPICS,
     Actor,
@@ -48,12 +54,6 @@ from coordinator_model.programs import (
     Wait,
     step_words,
 )
-from groupwright.core import ErrorCode, TopicPartitionKey
-from groupwright.testing._simulation import messages as msg
-from groupwright.testing._simulation import subscription
-from groupwright.testing._simulation.coordinator import Coordinator
-from groupwright.testing._simulation.messages import Reply, Request, Response
-from groupwright.testing._simulation.settings import GroupSettings, KafkaVersion
 
 NO_SUBSCRIPTION = b"?"
 """Metadata that the coordinator cannot read. Kafka refuses longer bytes in several ways; after some, such as

@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coordinator_model.connections import BrokerNetwork
-from coordinator_model.player import DifferenceError, Player
-from coordinator_model.programs import PARTITIONS, TOPICS, Program, Restart
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.settings import Setting
 from groupwright.testing._simulation.settings import GroupSettings, KafkaVersion
+from integration_tests.coordinator_model.connections import BrokerNetwork
+from integration_tests.coordinator_model.player import DifferenceError, Player
+from integration_tests.coordinator_model.programs import PARTITIONS, TOPICS, Program, Restart
 
 MAX_SIZE = 4
 _AT_ONCE = 150

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from coordinator_model import runner
-from coordinator_model.programs import (
+from groupwright.testing import LocalKafka
+from integration_tests.coordinator_model import runner
+from integration_tests.coordinator_model.programs import (
     Actor,
     Commit,
     DeleteOffsets,
@@ -23,12 +24,11 @@ from coordinator_model.programs import (
     Wait,
     generate,
 )
-from groupwright.testing import LocalKafka
 
 pytestmark = pytest.mark.kafka
 
 _PACE = 4.0
-"""Times four times as long as in `python -m coordinator_model`, since other tests run at the same time."""
+"""Times are four times as long as the command's, since other tests run at the same time."""
 _SEEDS = range(1_000_000, 1_000_050)
 
 _DYNAMIC = Actor()

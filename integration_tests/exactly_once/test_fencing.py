@@ -10,11 +10,11 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Producer
 from groupwright.consumer import Consumer
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.members import Join
-from harness.patience import PATIENCE
-from harness.polling import poll_until, take
-from harness.records import Tally
-from harness.waiting import stays_so, wait_until
+from integration_tests.harness.members import Join
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import poll_until, take
+from integration_tests.harness.records import Tally
+from integration_tests.harness.waiting import stays_so, wait_until
 
 pytestmark = pytest.mark.kafka
 

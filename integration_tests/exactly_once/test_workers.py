@@ -9,10 +9,10 @@ import pytest
 
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import coordinator
-from harness.records import Feed, Tally
-from harness.waiting import wait_until
-from harness.workers import Workers
+from integration_tests.harness import coordinator
+from integration_tests.harness.records import Feed, Tally
+from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.workers import Workers
 
 pytestmark = pytest.mark.kafka
 

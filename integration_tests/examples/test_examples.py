@@ -16,10 +16,10 @@ from confluent_kafka import Producer
 
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.patience import PATIENCE
-from harness.records import Tally
-from harness.waiting import wait_until
-from harness.workers import Workers
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.records import Tally
+from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.workers import Workers
 
 pytestmark = pytest.mark.kafka
 

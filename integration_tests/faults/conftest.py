@@ -6,7 +6,7 @@ import pytest
 
 from groupwright.testing import KafkaContainers
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.loaded_group import FaultyGroup, NewFaultyGroup
+from integration_tests.harness.loaded_group import FaultyGroup, NewFaultyGroup
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ no partition may ever have had two owners.
 import pytest
 
 from groupwright.testing import KafkaContainers
-from harness.loaded_group import FaultyGroup, NewFaultyGroup
-from harness.waiting import wait_until
+from integration_tests.harness.loaded_group import FaultyGroup, NewFaultyGroup
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -3,9 +3,9 @@
 import pytest
 
 from groupwright.testing import KafkaContainers
-from harness import clusters
-from harness.loaded_group import FaultyGroup
-from harness.waiting import wait_until
+from integration_tests.harness import clusters
+from integration_tests.harness.loaded_group import FaultyGroup
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

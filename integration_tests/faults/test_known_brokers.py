@@ -25,11 +25,11 @@ from confluent_kafka import (
 from groupwright.consumer import Consumer
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import Listener, Security
-from harness.beside import CLIENTS, Member
-from harness.local_cluster import LocalCluster
-from harness.patience import PATIENCE
-from harness.polling import poll_until
-from harness.waiting import wait_until
+from integration_tests.harness.beside import CLIENTS, Member
+from integration_tests.harness.local_cluster import LocalCluster
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import poll_until
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

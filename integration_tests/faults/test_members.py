@@ -13,10 +13,10 @@ from groupwright.assignors import Assignor, Group, RangeAssignor
 from groupwright.consumer import AssignorFailedError, Consumer
 from groupwright.testing import KafkaContainers
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.loaded_group import NewFaultyGroup
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
-from harness.wire import OK, WireMember
+from integration_tests.harness.loaded_group import NewFaultyGroup
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.wire import OK, WireMember
 
 pytestmark = pytest.mark.kafka
 

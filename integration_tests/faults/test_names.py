@@ -15,8 +15,8 @@ from confluent_kafka import Producer
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.ports import HOST, ReservedPorts
 from groupwright.testing._kafka.proxy import Link, Proxy
-from harness.beside import Member
-from harness.waiting import wait_until
+from integration_tests.harness.beside import Member
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

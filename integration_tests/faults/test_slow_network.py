@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Producer
 
 from groupwright.testing import LocalKafka
-from harness.beside import CLIENTS, Member
-from harness.waiting import stays_so, wait_until
+from integration_tests.harness.beside import CLIENTS, Member
+from integration_tests.harness.waiting import stays_so, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

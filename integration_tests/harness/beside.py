@@ -8,7 +8,7 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.consumer import Consumer
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 CLIENTS: dict[str, Any] = {"Groupwright": Consumer, "confluent-kafka": confluent_kafka.Consumer}
 

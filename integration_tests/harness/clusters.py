@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from groupwright.testing import ContainersUnavailableError, KafkaContainers
 from groupwright.testing._kafka import engine
 from groupwright.testing._kafka.settings import Setting
-from harness.tools import REQUIRE_VARIABLE, lacking
+from integration_tests.harness.tools import REQUIRE_VARIABLE, lacking
 
 PATIENT: dict[str, Setting] = {
     "broker.session.timeout.ms": 60_000,

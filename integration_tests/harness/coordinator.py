@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from confluent_kafka.admin import AdminClient
 
 from groupwright.testing import Kafka
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from groupwright.testing import compile_java
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 KAFKA_CLIENTS = "org.apache.kafka:kafka-clients:4.3.1"
 

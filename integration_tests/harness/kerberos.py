@@ -11,7 +11,7 @@ from typing import Self
 
 from groupwright.testing._kafka import ports
 from groupwright.testing._kafka.process import GuardedProcess
-from harness.waiting import wait_until
+from integration_tests.harness.waiting import wait_until
 
 NAME = "GROUPWRIGHT.TEST"
 PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from groupwright.consumer import Consumer
 from groupwright.testing import Kafka
 from groupwright.testing.groups import ANY_END, End, LoadedGroup, Report, ThreadMember
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 _IMPATIENT = {
     # So that a request to a silent node times out soon, and another node is asked.

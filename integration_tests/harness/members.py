@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from groupwright.consumer import Consumer
 from groupwright.testing.groups import ThreadMember
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 class RunningMember(ThreadMember):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from groupwright.assignors import JoinedMember
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 TOPIC = "__consumer_offsets"
 _COMMITS = (0, 1)

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, Message
 
 from groupwright.consumer import Consumer
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 def poll_until(consumer: Consumer, condition: Callable[[list[Message]], bool], what: str) -> list[Message]:

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 class Process:

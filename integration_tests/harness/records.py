@@ -8,7 +8,7 @@ from typing import Self
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 _RECORDS_PER_STEP = 5
 _STEP_SECONDS = 0.01

@@ -3,8 +3,8 @@
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter
 
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 
 def allow(admin: AdminClient, *bindings: AclBinding) -> None:

@@ -16,8 +16,8 @@ from groupwright.core.wire_format import (
     Struct,
     field,
 )
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 _NAMES = Array(STRING)
 _NAMES_OR_NULL = Array(STRING, nullable=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

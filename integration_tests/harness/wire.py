@@ -21,8 +21,8 @@ from groupwright.core.kafka_apis import (
     SYNC_GROUP,
 )
 from groupwright.core.wire_format import Message, Request
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 OK = "NO_ERROR"
 _GROUP = 0

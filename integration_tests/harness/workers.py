@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from groupwright.testing._kafka.process import GuardedProcess
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 class Workers:

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from groupwright.consumer import Consumer
 from groupwright.instrumentation import create_instrumented
 from groupwright.testing import Kafka
-from harness.members import RunningMember
+from integration_tests.harness.members import RunningMember
 
 
 class Value(Protocol):

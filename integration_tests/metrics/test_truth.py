@@ -10,13 +10,13 @@ from confluent_kafka.cimpl import NewPartitions
 from groupwright.consumer import Consumer, Outcome
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import coordinator, offsets_topic
-from harness.members import RunningMember
-from harness.offsets_topic import StoredOffset
-from harness.patience import PATIENCE
-from harness.polling import poll_until, take
-from harness.waiting import holds_within, wait_until
-from metrics.conftest import MeasuredMember, Value
+from integration_tests.harness import coordinator, offsets_topic
+from integration_tests.harness.members import RunningMember
+from integration_tests.harness.offsets_topic import StoredOffset
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import poll_until, take
+from integration_tests.harness.waiting import holds_within, wait_until
+from integration_tests.metrics.conftest import MeasuredMember, Value
 
 pytestmark = pytest.mark.kafka
 

@@ -7,8 +7,8 @@ import confluent_kafka
 import pytest
 
 from groupwright.testing import Kafka
-from harness.foreign import JAVA_ASSIGNORS, ForeignMember, java_command
-from harness.members import Join, RunningMember
+from integration_tests.harness.foreign import JAVA_ASSIGNORS, ForeignMember, java_command
+from integration_tests.harness.members import Join, RunningMember
 
 StartMember = Callable[[str, str, str, list[str]], RunningMember | ForeignMember]
 

@@ -8,10 +8,10 @@ import pytest
 
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import coordinator
-from harness.foreign import ForeignMember
-from harness.members import RunningMember
-from harness.waiting import stays_so, wait_until
+from integration_tests.harness import coordinator
+from integration_tests.harness.foreign import ForeignMember
+from integration_tests.harness.members import RunningMember
+from integration_tests.harness.waiting import stays_so, wait_until
 
 pytestmark = pytest.mark.kafka
 

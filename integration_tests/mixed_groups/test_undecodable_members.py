@@ -18,10 +18,10 @@ from groupwright.assignors import (
 )
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.foreign import ForeignMember
-from harness.members import RunningMember
-from harness.waiting import wait_until
-from harness.wire import OK, WireMember
+from integration_tests.harness.foreign import ForeignMember
+from integration_tests.harness.members import RunningMember
+from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.wire import OK, WireMember
 
 pytestmark = pytest.mark.kafka
 

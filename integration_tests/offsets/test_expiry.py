@@ -7,11 +7,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from groupwright.testing import LocalKafka
-from harness import offsets_topic
-from harness.members import RunningMember
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
-from harness.wire import OK, WireMember, commit_expiring
+from integration_tests.harness import offsets_topic
+from integration_tests.harness.members import RunningMember
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.wire import OK, WireMember, commit_expiring
 
 pytestmark = pytest.mark.kafka
 

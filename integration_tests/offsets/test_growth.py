@@ -15,12 +15,12 @@ from groupwright.cli.app import app
 from groupwright.consumer import Consumer
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import KafkaContainers, LocalKafka
-from harness import clusters, offsets_topic
-from harness.offsets_topic import StoredOffset
-from harness.patience import PATIENCE
-from harness.polling import take, values
-from harness.waiting import wait_until
-from harness.wire import find_coordinators
+from integration_tests.harness import clusters, offsets_topic
+from integration_tests.harness.offsets_topic import StoredOffset
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import take, values
+from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.wire import find_coordinators
 
 pytestmark = pytest.mark.kafka
 

@@ -8,8 +8,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from groupwright.consumer import Consumer
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.patience import PATIENCE
-from harness.polling import poll_until, take, values
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import poll_until, take, values
 
 pytestmark = pytest.mark.kafka
 

@@ -9,11 +9,11 @@ from confluent_kafka import OFFSET_INVALID, KafkaException, TopicPartition
 from groupwright.consumer import Consumer
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import offsets_topic
-from harness.offsets_topic import Stored, StoredOffset
-from harness.patience import PATIENCE
-from harness.polling import take
-from harness.waiting import wait_until
+from integration_tests.harness import offsets_topic
+from integration_tests.harness.offsets_topic import Stored, StoredOffset
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import take
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

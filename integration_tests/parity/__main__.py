@@ -1,26 +1,26 @@
-"""`python -m parity`: run scenarios on both sides, and show how they differ.
+"""`python -m integration_tests.parity`: run scenarios on both sides, and show how they differ.
 
-python -m parity                     all scenarios
-python -m parity seek close          those whose name or theme has one of these words
-python -m parity --list              what there is
-python -m parity --show seek         the whole traces too
-python -m parity table               write the table of differences into the consumer's README
+python -m integration_tests.parity              all scenarios
+python -m integration_tests.parity seek close   those whose name or theme has one of these words
+python -m integration_tests.parity --list       what there is
+python -m integration_tests.parity --show seek  the whole traces too
+python -m integration_tests.parity table        write the table of differences into consumer/README.md
 """
 
 import argparse
 import sys
 from collections.abc import Iterator
 
-from parity.compare import Comparison
-from parity.lanes import Lane, Lanes, Request, request_of, shared_broker
-from parity.scenarios import Scenario, all_scenarios
-from parity.table import PAGE, with_table
+from integration_tests.parity.compare import Comparison
+from integration_tests.parity.lanes import Lane, Lanes, Request, request_of, shared_broker
+from integration_tests.parity.scenarios import Scenario, all_scenarios
+from integration_tests.parity.table import PAGE, with_table
 
 
 def main() -> int:
     """Run what is asked for; the exit status is 1 if a difference has no row in the table."""
     parser = argparse.ArgumentParser(
-        prog="python -m parity", description="Compare our consumer with the original."
+        prog="python -m integration_tests.parity", description="Compare our consumer with the original."
     )
     parser.add_argument("words", nargs="*", help="parts of scenarios' names or themes; `table` for the table")
     parser.add_argument("--list", action="store_true", help="list the scenarios")

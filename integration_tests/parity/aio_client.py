@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaException, Message
 
-from parity.client import PATIENCE, Client
+from integration_tests.parity.client import PATIENCE, Client
 
 
 class AIOClient(Client):

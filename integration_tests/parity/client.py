@@ -10,7 +10,7 @@ from typing import Any, Self
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from parity.trace import Recorder, ranges
+from integration_tests.parity.trace import Recorder, ranges
 
 _LOGICAL = {-1: "@end", -2: "@beginning", -1000: "@stored", -1001: ""}
 _CALLBACKS = ("on_assign", "on_revoke", "on_lost")

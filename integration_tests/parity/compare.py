@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from parity.table import Row
-from parity.trace import Line, Trace
+from integration_tests.parity.table import Row
+from integration_tests.parity.trace import Line, Trace
 
 _CRASH = re.compile("the process died|ends by signal (?!9$)")
 _STORED = "stored"

@@ -23,9 +23,9 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.kafka import delete_records
 from groupwright.testing._kafka.proxy import Link
-from parity.aio_client import AIOClient
-from parity.client import Client, record, show
-from parity.trace import Trace
+from integration_tests.parity.aio_client import AIOClient
+from integration_tests.parity.client import Client, record, show
+from integration_tests.parity.trace import Trace
 
 PATIENCE = 30.0
 """Seconds for the broker and for other threads; less than a scenario or a random program may take."""

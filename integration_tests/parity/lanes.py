@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from groupwright.testing import Listener, LocalKafka, Security
-from parity.compare import Comparison, Difference, differences, explain, is_slow
-from parity.scenarios import Scenario
-from parity.table import ROWS, Row
-from parity.trace import Trace
+from integration_tests.parity.compare import Comparison, Difference, differences, explain, is_slow
+from integration_tests.parity.scenarios import Scenario
+from integration_tests.parity.table import ROWS, Row
+from integration_tests.parity.trace import Trace
 
 USERS = {"limited": "limited-secret", "stranger": "stranger-secret"}
 """Users of the secured listener: one with the rights that a scenario gives, one without any."""
@@ -126,7 +126,7 @@ class Side:
             command = [
                 sys.executable,
                 "-m",
-                "parity.worker",
+                "integration_tests.parity.worker",
                 self.name,
                 self._broker.bootstrap_servers,
                 secured,
@@ -158,7 +158,7 @@ class Side:
 
 def _path(environment: Mapping[str, str]) -> str:
     """Return the PYTHONPATH of the process; the environment's comes first, to test a copy of the sources."""
-    return os.pathsep.join(filter(None, [environment.get("PYTHONPATH", ""), str(Path(__file__).parents[1])]))
+    return os.pathsep.join(filter(None, [environment.get("PYTHONPATH", ""), str(Path(__file__).parents[2])]))
 
 
 class Lane:

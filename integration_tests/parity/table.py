@@ -1,7 +1,7 @@
 """Table of differences between our consumer and confluent-kafka's, with reasons.
 
 A difference without a row fails its scenario, and a row that none of its scenarios shows fails a test of its
-own. The table is part of the consumer's README; `python -m parity table` writes it.
+own. The table is part of the consumer's README; `python -m integration_tests.parity table` writes it.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
-from harness.pages import with_block
+from integration_tests.harness.pages import with_block
 
 PAGE = Path(__file__).parents[2] / "consumer" / "README.md"
 
@@ -619,4 +619,4 @@ def as_markdown(rows: Sequence[Row] = ROWS) -> str:
 
 def with_table(page: str) -> str:
     """Return a page with the table between its two marks."""
-    return with_block(page, "python -m parity table", as_markdown())
+    return with_block(page, "python -m integration_tests.parity table", as_markdown())

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from parity.compare import Comparison
-from parity.lanes import Lanes, request_of, shared_broker
-from parity.scenarios import all_scenarios
-from parity.table import ROWS, Row
+from integration_tests.parity.compare import Comparison
+from integration_tests.parity.lanes import Lanes, request_of, shared_broker
+from integration_tests.parity.scenarios import all_scenarios
+from integration_tests.parity.table import ROWS, Row
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

@@ -21,11 +21,11 @@ import confluent_kafka.aio
 
 from groupwright.consumer import AIOConsumer, Consumer, DeserializingConsumer
 from groupwright.testing import LocalKafka
-from parity.fuzz.player import ChanceError, Player
-from parity.fuzz.programs import Program
-from parity.lab import Classes, Lab, LabError
-from parity.scenarios import all_scenarios
-from parity.trace import FAILED, Trace
+from integration_tests.parity.fuzz.player import ChanceError, Player
+from integration_tests.parity.fuzz.programs import Program
+from integration_tests.parity.lab import Classes, Lab, LabError
+from integration_tests.parity.scenarios import all_scenarios
+from integration_tests.parity.trace import FAILED, Trace
 
 SIDES = {
     "original": Classes(

@@ -1,4 +1,4 @@
-"""`python -m pipeline_chaos`: run the pipeline under faults for a given number of minutes."""
+"""`python -m integration_tests.pipeline_chaos`: run the pipeline under faults for some minutes."""
 
 import argparse
 import random
@@ -9,16 +9,16 @@ from pathlib import Path
 from rich.console import Console
 
 from groupwright.pipeline.jobs import local_session
-from pipeline_chaos.conductor import Conductor, Plan, Result
-from pipeline_chaos.jobs import QUICK
-from soak import run_directory
+from integration_tests.pipeline_chaos.conductor import Conductor, Plan, Result
+from integration_tests.pipeline_chaos.jobs import QUICK
+from integration_tests.soak import run_directory
 
 RUNS = Path(__file__).parents[2] / "build" / "pipeline-chaos"
 
 
 def main() -> int:
     """Run; return exit status 1 if a record is missing or doubled without a sentence that says so."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline_chaos", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m integration_tests.pipeline_chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="duration of the faults (default: 10)")
     parser.add_argument("--seed", type=int, help="repeat the faults of an earlier run")
     parser.add_argument("--interval", type=float, default=20.0, help="mean seconds between two faults")

@@ -18,11 +18,11 @@ from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline._jobs.batch import run_batch
 from groupwright.pipeline._jobs.settings import settings_from
 from groupwright.testing import LocalKafka
-from harness.waiting import holds_within
-from pipeline_chaos.jobs import Cluster, Job, kill_python_workers
-from pipeline_chaos.ledger import Findings, Found, Ledger, Unfinished, check
-from pipeline_chaos.schedule import Fault, Kind, draw
-from pipeline_chaos.traffic import EVENTS, Traffic
+from integration_tests.harness.waiting import holds_within
+from integration_tests.pipeline_chaos.jobs import Cluster, Job, kill_python_workers
+from integration_tests.pipeline_chaos.ledger import Findings, Found, Ledger, Unfinished, check
+from integration_tests.pipeline_chaos.schedule import Fault, Kind, draw
+from integration_tests.pipeline_chaos.traffic import EVENTS, Traffic
 
 _READY = "batch 0:"
 _END_SECONDS = 240.0

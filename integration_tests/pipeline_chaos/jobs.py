@@ -12,8 +12,8 @@ import pyspark
 
 from groupwright.pipeline import main
 from groupwright.testing import find_java
-from harness.process import Process
-from harness.waiting import wait_until
+from integration_tests.harness.process import Process
+from integration_tests.harness.waiting import wait_until
 
 _LOOPBACK = "127.0.0.1"
 QUICK = (

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline_chaos.jobs import logged_sentences
-from pipeline_chaos.ledger import Event, Found, Ledger, Unfinished, check
-from pipeline_chaos.schedule import Kind, draw
+from integration_tests.pipeline_chaos.jobs import logged_sentences
+from integration_tests.pipeline_chaos.ledger import Event, Found, Ledger, Unfinished, check
+from integration_tests.pipeline_chaos.schedule import Kind, draw
 
 OUTPUT = (
     "2026-11-25 09:32:49,000 WARNING groupwright.pipeline: events was deleted and created again: its topic "

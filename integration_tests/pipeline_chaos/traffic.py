@@ -11,9 +11,9 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicCo
 from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
-from pipeline_chaos.ledger import Event, Ledger
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
+from integration_tests.pipeline_chaos.ledger import Event, Ledger
 
 EVENTS = "groupwright.rebalances"
 ORDERS = "orders"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from groupwright.testing import KafkaContainers, Security
-from harness import clusters
+from integration_tests.harness import clusters
 
 PASSWORDS = {"alice": "password-of-alice", "bob": "password-of-bob"}
 

@@ -14,10 +14,10 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from groupwright.consumer import Consumer
 from groupwright.testing import KafkaContainers, Listener, LocalKafka, Security
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.members import Join
-from harness.patience import PATIENCE
-from harness.polling import polls_in_peace, refusal, take
-from harness.waiting import stays_so, wait_until
+from integration_tests.harness.members import Join
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import polls_in_peace, refusal, take
+from integration_tests.harness.waiting import stays_so, wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -12,12 +12,12 @@ from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka import ports
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import kerberos
-from harness.kerberos import Realm
-from harness.members import Join
-from harness.patience import PATIENCE
-from harness.polling import polls_in_peace, refusal, take
-from harness.waiting import wait_until
+from integration_tests.harness import kerberos
+from integration_tests.harness.kerberos import Realm
+from integration_tests.harness.members import Join
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import polls_in_peace, refusal, take
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

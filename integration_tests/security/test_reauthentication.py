@@ -11,7 +11,7 @@ from groupwright.consumer._config.config import read_connection
 from groupwright.consumer._network.brokers import Brokers
 from groupwright.core.kafka_apis import METADATA
 from groupwright.testing import Listener, LocalKafka, Security
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
 

@@ -1,10 +1,10 @@
-"""`python -m simulation`: play groups in virtual time with the real consumer, and hold them to guarantees.
+"""Play groups in virtual time with the real consumer, and hold them to guarantees.
 
-python -m simulation --minutes 1                fresh seeds for a minute, on all cores
-python -m simulation --rebalances 1000000       until so many rebalances were played
-python -m simulation --seed 4711                replay one seed, to the bit, and print its story
-python -m simulation --seed 4711 --picture FILE and draw it as SVG
-python -m simulation --story consume-gathers    what once broke a guarantee
+python -m integration_tests.simulation --minutes 1                 fresh seeds for a minute, on all cores
+python -m integration_tests.simulation --rebalances 1000000        until so many rebalances were played
+python -m integration_tests.simulation --seed 4711                 replay one seed, and print its story
+python -m integration_tests.simulation --seed 4711 --picture FILE  and draw it as SVG
+python -m integration_tests.simulation --story consume-gathers     what once broke a guarantee
 """
 
 import argparse
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from simulation import lanes
-from simulation.stories import STORIES
+from integration_tests.simulation import lanes
+from integration_tests.simulation.stories import STORIES
 
 _CHUNK = 2
 """Seeds that a worker plays before it reports."""
@@ -33,7 +33,7 @@ def main() -> int:
     """Play, and return exit status 1 if a guarantee was broken."""
     options = _options().parse_args()
     if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
-        arguments = [sys.executable, "-m", "simulation", *sys.argv[1:]]
+        arguments = [sys.executable, "-m", "integration_tests.simulation", *sys.argv[1:]]
         os.execve(sys.executable, arguments, {**os.environ, "PYTHONHASHSEED": _HASH_SEED})  # noqa: S606 - itself
     if options.story is not None:
         return _play_stories(options.story)
@@ -85,7 +85,7 @@ def _play_many(options: argparse.Namespace) -> int:
     for seed, words in broken:
         print(f"seed {seed}: {words}")
     if broken:
-        print(f"Replay one with: python -m simulation --seed {broken[0][0]}")
+        print(f"Replay one with: python -m integration_tests.simulation --seed {broken[0][0]}")
         return 1
     print("every guarantee was kept")
     return 0
@@ -93,7 +93,7 @@ def _play_many(options: argparse.Namespace) -> int:
 
 def _play_stories(names: list[str]) -> int:
     lanes.start()
-    from simulation.player import play  # noqa: PLC0415 - after `start`
+    from integration_tests.simulation.player import play  # noqa: PLC0415 - after `start`
 
     status = 0
     for name in names:
@@ -117,10 +117,10 @@ def _chunks(first: int, seeds: int | None) -> Iterator[range]:
 
 def _replay(seed: int, picture: Path | None, *, shrinks: bool) -> int:
     lanes.start()
-    from simulation.player import play  # noqa: PLC0415 - after `start`
-    from simulation.scenario import Scenario, describe, generate  # noqa: PLC0415 - as above
-    from simulation.shrink import shrink  # noqa: PLC0415 - as above
-    from simulation.timeline import draw  # noqa: PLC0415 - as above
+    from integration_tests.simulation.player import play  # noqa: PLC0415 - after `start`
+    from integration_tests.simulation.scenario import Scenario, describe, generate  # noqa: PLC0415 - as above
+    from integration_tests.simulation.shrink import shrink  # noqa: PLC0415 - as above
+    from integration_tests.simulation.timeline import draw  # noqa: PLC0415 - as above
 
     outcome = play(generate(seed), keep=True)
     violation = outcome.violation
@@ -150,7 +150,8 @@ def _replay(seed: int, picture: Path | None, *, shrinks: bool) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m simulation", description="Play groups in virtual time, and hold them to guarantees."
+        prog="python -m integration_tests.simulation",
+        description="Play groups in virtual time, and hold them to guarantees.",
     )
     parser.add_argument("--seed", type=int, help="replay this seed, and print its story")
     parser.add_argument(

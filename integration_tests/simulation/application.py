@@ -12,12 +12,12 @@ from groupwright.consumer import Consumer, WakeupError
 from groupwright.consumer._protocol.transitions import PARKED
 from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation.scheduler import SECOND, Scheduler
-from simulation import runtime
-from simulation.calls import CallChecks
-from simulation.observer import Observer
-from simulation.request_checks import RequestChecks
-from simulation.runtime import MemberProcess, SignalError, VirtualThread
-from simulation.scenario import GROUP, Commits, MemberPlan, Scenario
+from integration_tests.simulation import runtime
+from integration_tests.simulation.calls import CallChecks
+from integration_tests.simulation.observer import Observer
+from integration_tests.simulation.request_checks import RequestChecks
+from integration_tests.simulation.runtime import MemberProcess, SignalError, VirtualThread
+from integration_tests.simulation.scenario import GROUP, Commits, MemberPlan, Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable

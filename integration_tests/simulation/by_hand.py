@@ -9,9 +9,9 @@ from confluent_kafka import TopicPartition
 
 from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation.scheduler import Scheduler
-from simulation.member import RealMember
-from simulation.observer import HandObserver
-from simulation.scenario import MemberPlan, Scenario
+from integration_tests.simulation.member import RealMember
+from integration_tests.simulation.observer import HandObserver
+from integration_tests.simulation.scenario import MemberPlan, Scenario
 
 
 class HandMember(RealMember):

@@ -9,7 +9,7 @@ from groupwright.testing._simulation.scheduler import SECOND
 
 if TYPE_CHECKING:
     from groupwright.core.rebalance import Partitions
-    from simulation.application import Application
+    from integration_tests.simulation.application import Application
 
 _SLACK = SECOND
 """Time in which the network thread, and the process, take note of an exceeded interval."""

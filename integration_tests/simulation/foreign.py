@@ -9,7 +9,7 @@ from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.model_member import ModelMember
 from groupwright.testing._simulation.model_settings import Behaviour, MemberSettings
 from groupwright.testing._simulation.scheduler import MS, SECOND, Process, Scheduler
-from simulation.scenario import GROUP, Client, Commits, MemberPlan, Scenario
+from integration_tests.simulation.scenario import GROUP, Client, Commits, MemberPlan, Scenario
 
 _BEHAVIOURS = {Client.JAVA: Behaviour.JAVA, Client.LIBRDKAFKA: Behaviour.LIBRDKAFKA}
 

@@ -16,8 +16,8 @@ from confluent_kafka import TopicPartition
 
 from groupwright.testing._simulation.cluster import Cluster, Connection
 from groupwright.testing._simulation.scheduler import SECOND
-from simulation import runtime
-from simulation.runtime import VirtualThread
+from integration_tests.simulation import runtime
+from integration_tests.simulation.runtime import VirtualThread
 
 _LONGEST_CALL = 1.0
 """Seconds of virtual time; no call of the child has anything to wait for."""

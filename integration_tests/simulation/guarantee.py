@@ -1,11 +1,11 @@
-"""The list of guarantees, each with when it is checked; `python -m simulation.guarantee` writes the page."""
+"""List of the guarantees, each with when it is checked; run as a program, it writes the page."""
 
 from pathlib import Path
 
-from harness.pages import with_block
+from integration_tests.harness.pages import with_block
 
 PAGE = Path(__file__).with_name("README.md")
-MADE_BY = "python -m simulation.guarantee"
+MADE_BY = "python -m integration_tests.simulation.guarantee"
 
 GUARANTEES = {
     "a partition has one owner": "at each `on_assign`: no other member owns it that the group still has",

@@ -9,9 +9,9 @@ from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.classic_group import State
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
-from simulation.records import BrokenGuaranteeError, Member, Partition, Window, name_of
-from simulation.request_checks import fences
-from simulation.scenario import GROUP, Client, Commits
+from integration_tests.simulation.records import BrokenGuaranteeError, Member, Partition, Window, name_of
+from integration_tests.simulation.request_checks import fences
+from integration_tests.simulation.scenario import GROUP, Client, Commits
 
 _END = "the end of a partition comes where the application is"
 

@@ -8,9 +8,9 @@ from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
-from simulation.guarantees import Guarantees
-from simulation.records import Member, Partition, Window, name_of
-from simulation.scenario import Commits
+from integration_tests.simulation.guarantees import Guarantees
+from integration_tests.simulation.records import Member, Partition, Window, name_of
+from integration_tests.simulation.scenario import Commits
 
 _NOTHING = "_NO_OFFSET"
 """The error of a commit when there is nothing to commit."""

@@ -38,8 +38,8 @@ from confluent_kafka import (
 
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.scheduler import MS
-from simulation import runtime
-from simulation.runtime import MemberProcess, Threading, Wakeup
+from integration_tests.simulation import runtime
+from integration_tests.simulation.runtime import MemberProcess, Threading, Wakeup
 
 _Key = tuple[str, int]
 

@@ -5,10 +5,10 @@ import contextlib
 from confluent_kafka import KafkaException, TopicPartition
 
 from groupwright.testing._simulation.scheduler import SECOND
-from simulation import forking
-from simulation.application import Application, sleep
-from simulation.runtime import VirtualThread
-from simulation.scenario import Commits
+from integration_tests.simulation import forking
+from integration_tests.simulation.application import Application, sleep
+from integration_tests.simulation.runtime import VirtualThread
+from integration_tests.simulation.scenario import Commits
 
 
 class RealMember(Application):

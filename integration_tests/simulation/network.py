@@ -49,8 +49,8 @@ from groupwright.testing._simulation import broker_messages as bmsg
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import AnyRequest, Cluster, Connection
 from groupwright.testing._simulation.scheduler import SECOND
-from simulation import runtime
-from simulation.runtime import MemberProcess, VirtualThread
+from integration_tests.simulation import runtime
+from integration_tests.simulation.runtime import MemberProcess, VirtualThread
 
 BOOTSTRAP = "boot-"
 """Begins the names of brokers in `bootstrap.servers`; the broker's number follows."""

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from groupwright.core import TopicPartitionKey as Key
-from simulation.records import Member
+from integration_tests.simulation.records import Member
 
 
 class Observer(Protocol):

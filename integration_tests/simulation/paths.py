@@ -1,4 +1,4 @@
-"""`python -m simulation.paths`: print the files that a rebalance passes through, with their functions.
+"""Print the files that a rebalance passes through, with their functions.
 
 Both paths begin with a decoded response. The leader's ends with SyncGroup's request, the revocation's with
 the call of `on_revoke`. A file of `consumer`, `assignors` or `core` is on a path if one of its functions is
@@ -16,16 +16,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import FrameType
 
-from simulation import lanes
+from integration_tests.simulation import lanes
 
 lanes.start()  # before the consumer is imported
 
 from greenlet import getcurrent  # noqa: E402
 
 from groupwright.testing._simulation.scheduler import MS, SECOND  # noqa: E402
-from simulation import player  # noqa: E402
-from simulation.runtime import VirtualThread  # noqa: E402
-from simulation.scenario import Fault, Kind, MemberPlan, Scenario  # noqa: E402
+from integration_tests.simulation import player  # noqa: E402
+from integration_tests.simulation.runtime import VirtualThread  # noqa: E402
+from integration_tests.simulation.scenario import Fault, Kind, MemberPlan, Scenario  # noqa: E402
 
 _SOURCES = re.compile(r"/src/groupwright/((?:consumer|assignors|core)/.*)(?<!core/locking\.py)$")
 _MODEL = ("assignors/_model/", "consumer/_protocol/model.py")

@@ -9,18 +9,27 @@ from groupwright.testing._simulation.classic_group import State
 from groupwright.testing._simulation.cluster import Cluster, NetworkSettings
 from groupwright.testing._simulation.scheduler import MS, SECOND, Process, Scheduler
 from groupwright.testing._simulation.settings import GroupSettings
-from simulation import runtime
-from simulation.by_hand import HandMember
-from simulation.foreign import ForeignMember
-from simulation.guarantees import GENERATIONS_A_FAULT, Guarantees
-from simulation.guarantees_by_hand import HandGuarantees
-from simulation.handle import Librdkafka
-from simulation.member import RealMember
-from simulation.network import Network
-from simulation.records import BrokenGuaranteeError
-from simulation.reports import Reports
-from simulation.scenario import GROUP, LONGEST_CALLBACK, OF_ANY, Client, Fault, Kind, MemberPlan, Scenario
-from simulation.story import Story
+from integration_tests.simulation import runtime
+from integration_tests.simulation.by_hand import HandMember
+from integration_tests.simulation.foreign import ForeignMember
+from integration_tests.simulation.guarantees import GENERATIONS_A_FAULT, Guarantees
+from integration_tests.simulation.guarantees_by_hand import HandGuarantees
+from integration_tests.simulation.handle import Librdkafka
+from integration_tests.simulation.member import RealMember
+from integration_tests.simulation.network import Network
+from integration_tests.simulation.records import BrokenGuaranteeError
+from integration_tests.simulation.reports import Reports
+from integration_tests.simulation.scenario import (
+    GROUP,
+    LONGEST_CALLBACK,
+    OF_ANY,
+    Client,
+    Fault,
+    Kind,
+    MemberPlan,
+    Scenario,
+)
+from integration_tests.simulation.story import Story
 
 AnyMember = RealMember | ForeignMember
 _MOST_PARTITIONS = 8

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation.scheduler import Process
-from simulation.guarantee import GUARANTEES
-from simulation.scenario import MemberPlan
+from integration_tests.simulation.guarantee import GUARANTEES
+from integration_tests.simulation.scenario import MemberPlan
 
 
 class BrokenGuaranteeError(Exception):

@@ -8,15 +8,15 @@ from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
-from simulation.by_hand import HandMember
-from simulation.foreign import ForeignMember, commits_of
-from simulation.guarantees import Guarantees
-from simulation.records import BrokenGuaranteeError, Member
-from simulation.scenario import GROUP
-from simulation.story import Story
+from integration_tests.simulation.by_hand import HandMember
+from integration_tests.simulation.foreign import ForeignMember, commits_of
+from integration_tests.simulation.guarantees import Guarantees
+from integration_tests.simulation.records import BrokenGuaranteeError, Member
+from integration_tests.simulation.scenario import GROUP
+from integration_tests.simulation.story import Story
 
 if TYPE_CHECKING:
-    from simulation.guarantees_by_hand import HandGuarantees
+    from integration_tests.simulation.guarantees_by_hand import HandGuarantees
 
 
 class Reports:

@@ -9,7 +9,7 @@ from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.scheduler import MS, SECOND
 
 if TYPE_CHECKING:
-    from simulation.application import Application
+    from integration_tests.simulation.application import Application
 
 _FAILURES = 3
 _SETTLING = 2.0  # seconds

@@ -20,7 +20,7 @@ from greenlet import getcurrent, greenlet
 from groupwright.testing._simulation.scheduler import SECOND, Event, Process, Scheduler
 
 if TYPE_CHECKING:
-    from simulation.request_checks import RequestChecks
+    from integration_tests.simulation.request_checks import RequestChecks
 
 BEGINNING = 1_000
 """The clock's reading, in seconds, at the beginning of a simulation: some code takes 0 for long ago."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from simulation.scenario import Commits, MemberPlan, Scenario
+from integration_tests.simulation.scenario import Commits, MemberPlan, Scenario
 
 _T = TypeVar("_T")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from groupwright.testing._simulation.scheduler import MS, SECOND
-from simulation.scenario import Commits, Fault, Kind, MemberPlan, Scenario
+from integration_tests.simulation.scenario import Commits, Fault, Kind, MemberPlan, Scenario
 
 
 def _consume_gathers() -> list[Scenario]:

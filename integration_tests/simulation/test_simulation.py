@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from simulation.guarantee import GUARANTEES, PAGE, with_guarantees
-from simulation.stories import STORIES
+from integration_tests.simulation.guarantee import GUARANTEES, PAGE, with_guarantees
+from integration_tests.simulation.stories import STORIES
 
 ROOT = Path(__file__).parents[2]
 _LIMIT_SECONDS = 600
@@ -19,8 +19,8 @@ _DIGEST = re.compile(r"digest ([0-9a-f]{8})")
 def simulate(*arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run the command; it needs a process of its own, in which the consumer was not imported before."""
     return subprocess.run(
-        [sys.executable, "-m", "simulation", *arguments],
-        cwd=ROOT / "integration_tests",
+        [sys.executable, "-m", "integration_tests.simulation", *arguments],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=_LIMIT_SECONDS,
@@ -69,10 +69,10 @@ def test_what_once_broke_a_guarantee_does_so_no_more(
 
 
 def test_a_rebalance_passes_through_few_files() -> None:
-    """A reader follows these paths; `simulation.paths` says what they count."""
+    """A reader follows these paths; `integration_tests.simulation.paths` says what they count."""
     done = subprocess.run(
-        [sys.executable, "-m", "simulation.paths"],
-        cwd=ROOT / "integration_tests",
+        [sys.executable, "-m", "integration_tests.simulation.paths"],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=_LIMIT_SECONDS,

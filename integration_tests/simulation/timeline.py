@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from groupwright.testing._simulation.scheduler import SECOND
-from simulation.story import Line
+from integration_tests.simulation.story import Line
 
 _WIDTH, _LEFT, _ROW, _TOP = 1200, 110, 14, 30
 _COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb7700", "#555555")

@@ -1,4 +1,4 @@
-"""`python -m soak`: run a soak for a given number of minutes."""
+"""`python -m integration_tests.soak`: run a soak for a given number of minutes."""
 
 import argparse
 import contextlib
@@ -13,8 +13,8 @@ from rich.text import Text
 
 from groupwright.assignors import GroupwrightError
 from groupwright.consumer._config.strategy import read_strategy
-from soak import report, run_directory
-from soak.conductor import Plan, Progress, Watcher, run
+from integration_tests.soak import report, run_directory
+from integration_tests.soak.conductor import Plan, Progress, Watcher, run
 
 ASSIGNORS = ("range", "sticky", "cooperative-sticky")
 
@@ -70,7 +70,9 @@ def _progress(console: Console) -> Iterator[Watcher]:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m soak", description="Chaos test of consumer groups.")
+    parser = argparse.ArgumentParser(
+        prog="python -m integration_tests.soak", description="Chaos test of consumer groups."
+    )
     parser.add_argument("--minutes", type=float, default=2.0, help="duration of the faults (default: 2)")
     parser.add_argument("--seed", type=int, help="repeat the faults of an earlier run")
     parser.add_argument(

@@ -20,10 +20,18 @@ from groupwright.testing.groups import (
     Revoked,
     Window,
 )
-from soak.events import FaultInjected, Sought, WakeupRaised
-from soak.member_history import Interval, MemberHistory, Message, Move, merged, messages, read_history
-from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
-from soak.timing import Timing
+from integration_tests.soak.events import FaultInjected, Sought, WakeupRaised
+from integration_tests.soak.member_history import (
+    Interval,
+    MemberHistory,
+    Message,
+    Move,
+    merged,
+    messages,
+    read_history,
+)
+from integration_tests.soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
+from integration_tests.soak.timing import Timing
 
 Lost = tuple[TopicPartitionKey, int, int]
 """A message that an interruption may have lost: its partition, the incarnation of the topic, its offset."""

@@ -1,6 +1,6 @@
 """Faults of three brokers, for groups of Groupwright's and of confluent-kafka's members at the same time.
 
-`python -m soak.cluster`. The groups have the same topic, the same brokers and the same coordinator.
+The groups have the same topic, the same brokers and the same coordinator.
 """
 
 import argparse
@@ -39,10 +39,10 @@ from groupwright.testing.groups import (
     Rebalanced,
     now,
 )
-from harness.local_cluster import LocalCluster
-from harness.waiting import holds_within
-from soak import run_directory
-from soak.waits import longest_between, waits
+from integration_tests.harness.local_cluster import LocalCluster
+from integration_tests.harness.waiting import holds_within
+from integration_tests.soak import run_directory
+from integration_tests.soak.waits import longest_between, waits
 
 OURS, ORIGINAL = "Groupwright", "confluent-kafka"
 CLIENTS: dict[str, Callable[[dict[str, Any]], Any]] = {OURS: Consumer, ORIGINAL: confluent_kafka.Consumer}
@@ -497,7 +497,9 @@ def main() -> int:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m soak.cluster", description="Faults of three brokers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m integration_tests.soak.cluster", description="Faults of three brokers."
+    )
     parser.add_argument("--minutes", type=float, default=5.0, help="duration of the faults (default: 5)")
     parser.add_argument("--seed", type=int, help="repeat the faults of an earlier run")
     parser.add_argument(

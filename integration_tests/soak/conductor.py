@@ -18,14 +18,14 @@ from confluent_kafka.cimpl import NewPartitions
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.security import Listener, Security
 from groupwright.testing.groups import Load, LoadedGroup, now
-from harness.waiting import holds_within
-from soak import checker, schedule, stored
-from soak.events import Interrupted
-from soak.fleet import Fleet, Worker
-from soak.member import Order
-from soak.schedule import Fault, Kind
-from soak.stored import StoredCommit, StoredGeneration, StoredRecord
-from soak.timing import BROKER_SETTINGS, Timing
+from integration_tests.harness.waiting import holds_within
+from integration_tests.soak import checker, schedule, stored
+from integration_tests.soak.events import Interrupted
+from integration_tests.soak.fleet import Fleet, Worker
+from integration_tests.soak.member import Order
+from integration_tests.soak.schedule import Fault, Kind
+from integration_tests.soak.stored import StoredCommit, StoredGeneration, StoredRecord
+from integration_tests.soak.timing import BROKER_SETTINGS, Timing
 
 if TYPE_CHECKING:
     from groupwright.core import TopicPartitionKey

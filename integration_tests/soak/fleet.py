@@ -20,11 +20,11 @@ from groupwright.testing.groups import (
     Produced,
     now,
 )
-from harness.waiting import holds_within
-from soak import schedule
-from soak.events import FaultInjected
-from soak.member import BATCH, STACKS, Order, Role, group_configuration, make_member
-from soak.timing import Timing
+from integration_tests.harness.waiting import holds_within
+from integration_tests.soak import schedule
+from integration_tests.soak.events import FaultInjected
+from integration_tests.soak.member import BATCH, STACKS, Order, Role, group_configuration, make_member
+from integration_tests.soak.timing import Timing
 
 _LEAVE_SECONDS = 30.0
 _STACKS_SECONDS = 1.0

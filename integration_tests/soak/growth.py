@@ -1,4 +1,4 @@
-"""`python -m soak.growth`: growth of memory, threads and open files over a thousand rebalances.
+"""Growth of memory, threads and open files over a thousand rebalances.
 
 One process runs two consumers of one group. The second one alternates between one topic and two, so that each
 change rebalances both. The measurements are taken after a warm-up of some rebalances, and at the end. The
@@ -193,7 +193,9 @@ def _footprint(pair: Pair) -> Footprint:
 
 def main() -> int:
     """Measure, and tell; return the exit status: 1 if something grows."""
-    parser = argparse.ArgumentParser(prog="python -m soak.growth", description="A thousand rebalances.")
+    parser = argparse.ArgumentParser(
+        prog="python -m integration_tests.soak.growth", description="A thousand rebalances."
+    )
     parser.add_argument("--rebalances", type=int, default=1000)
     parser.add_argument("--warm-up", type=int, default=200)
     parser.add_argument("--assignor", default="sticky")

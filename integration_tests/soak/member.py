@@ -21,9 +21,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from groupwright.consumer import Consumer, WakeupError
 from groupwright.core import TopicPartitionKey
 from groupwright.testing.groups import Committed, Failed, Hooks, MemberLoop, WithDetails, now
-from soak.events import Busy, Closing, Interrupted, Sought, Starved, WakeupRaised
-from soak.schedule import Behavior
-from soak.timing import Timing
+from integration_tests.soak.events import Busy, Closing, Interrupted, Sought, Starved, WakeupRaised
+from integration_tests.soak.schedule import Behavior
+from integration_tests.soak.timing import Timing
 
 BATCH = 20
 """The most messages of a call of `consume`."""

@@ -19,7 +19,7 @@ from groupwright.testing.groups import (
     Started,
     Window,
 )
-from soak.events import Busy, Closing, Interrupted, Sought, Starved
+from integration_tests.soak.events import Busy, Closing, Interrupted, Sought, Starved
 
 Interval = tuple[float, float]
 

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 
 from groupwright.testing.groups import Consumed, Event
-from soak.checker import Violation, summary
-from soak.conductor import Result
-from soak.member_history import MemberHistory
+from integration_tests.soak.checker import Violation, summary
+from integration_tests.soak.conductor import Result
+from integration_tests.soak.member_history import MemberHistory
 
 _SIGNALS = ("interrupt", "wakeup", "enforce rebalance")
 _SHOWN = 10

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from soak.checker import summary
-from soak.conductor import Plan, Result
+from integration_tests.soak.checker import summary
+from integration_tests.soak.conductor import Plan, Result
 
 RUNS = Path(__file__).parents[2] / "build" / "soak"
 """Parent directory of all runs, unless `--directory` is given."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from soak.timing import Timing
+from integration_tests.soak.timing import Timing
 
 
 class Kind(StrEnum):

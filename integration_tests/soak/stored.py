@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from groupwright.assignors._wire.consumer_protocol import decode_assignment
 from groupwright.core import TopicPartitionKey
-from harness import offsets_topic
-from harness.offsets_topic import Stored, StoredOffset
+from integration_tests.harness import offsets_topic
+from integration_tests.harness.offsets_topic import Stored, StoredOffset
 
 
 @dataclass(frozen=True, slots=True)

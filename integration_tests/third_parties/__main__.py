@@ -1,7 +1,7 @@
 """Check third parties' libraries with both consumers, each library in an environment of its own.
 
-python -m third_parties                      # all
-python -m third_parties faststream    # some
+python -m integration_tests.third_parties             # all
+python -m integration_tests.third_parties faststream  # some
 """
 
 import argparse
@@ -13,9 +13,9 @@ import venv
 from pathlib import Path
 
 from groupwright.testing import LocalKafka
-from third_parties.common import ORIGINAL, OURS
-from third_parties.libraries import LIBRARIES
-from third_parties.run_case import run
+from integration_tests.third_parties.common import ORIGINAL, OURS
+from integration_tests.third_parties.libraries import LIBRARIES
+from integration_tests.third_parties.run_case import run
 
 _ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ def _versions(python: str) -> dict[str, str]:
 
 def main() -> int:
     """Run the cases, and return how many are not as the table of libraries says."""
-    parser = argparse.ArgumentParser(prog="python -m third_parties")
+    parser = argparse.ArgumentParser(prog="python -m integration_tests.third_parties")
     parser.add_argument(
         "libraries", nargs="*", choices=[*LIBRARIES, []], metavar="library", help=", ".join(LIBRARIES)
     )

@@ -7,7 +7,7 @@ import bytewax.operators as op
 from bytewax.dataflow import Dataflow
 from bytewax.testing import TestingSink, run_main
 
-from third_parties.common import consumer_class, new_topic, numbers, produce
+from integration_tests.third_parties.common import consumer_class, new_topic, numbers, produce
 
 
 def read_to_the_end(which: str, bootstrap: str) -> Any:

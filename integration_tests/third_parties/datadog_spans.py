@@ -8,7 +8,7 @@ from ddtrace.contrib import trace_utils
 from ddtrace.contrib.internal.kafka import patch as datadog
 from ddtrace.trace import TraceFilter
 
-from third_parties.common import (
+from integration_tests.third_parties.common import (
     ORIGINAL,
     consumer_class,
     new_group,

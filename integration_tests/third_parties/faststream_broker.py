@@ -12,7 +12,7 @@ import faststream.confluent.helpers.client as faststream_client
 from faststream import AckPolicy
 from faststream.confluent import KafkaBroker, KafkaMessage, TopicPartition
 
-from third_parties.common import (
+from integration_tests.third_parties.common import (
     PATIENCE,
     Warnings,
     committed,

@@ -13,7 +13,7 @@ if "before" in sys.argv[2] or sys.argv[2:4] == ["wrapped_by_hand", "confluent-ka
 import newrelic.agent
 import newrelic.hooks.messagebroker_confluentkafka as hooks
 
-from third_parties.common import (
+from integration_tests.third_parties.common import (
     OURS,
     PATIENCE,
     consumer_class,

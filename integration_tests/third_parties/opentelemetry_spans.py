@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from third_parties.common import (
+from integration_tests.third_parties.common import (
     ORIGINAL,
     PATIENCE,
     consumer_class,

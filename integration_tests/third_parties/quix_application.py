@@ -6,7 +6,14 @@ from typing import Any
 import quixstreams.kafka.consumer as quix_consumer
 from quixstreams import Application, State
 
-from third_parties.common import committed, consumer_class, new_group, new_topic, numbers, produce
+from integration_tests.third_parties.common import (
+    committed,
+    consumer_class,
+    new_group,
+    new_topic,
+    numbers,
+    produce,
+)
 
 
 def _run(which: str, bootstrap: str, guarantee: str, *, stateful: bool) -> Any:

@@ -17,9 +17,9 @@ def run(python: str, module: str, case: str, which: str, bootstrap: str) -> Any:
     Raises:
         RuntimeError: The case failed; with the end of what it wrote.
     """
-    command = [python, "-m", "third_parties.run_case", module, case, which, bootstrap]
+    command = [python, "-m", "integration_tests.third_parties.run_case", module, case, which, bootstrap]
     ended = subprocess.run(
-        command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False, timeout=180
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False, timeout=180
     )
     if ended.returncode:
         raise RuntimeError(f"{module}.{case} failed with {which}:\n{ended.stderr[-3000:]}")
@@ -29,7 +29,9 @@ def run(python: str, module: str, case: str, which: str, bootstrap: str) -> Any:
 def main() -> None:
     """Read module, case, consumer and bootstrap servers from the command line."""
     module, case, which, bootstrap = sys.argv[1:]
-    seen = getattr(importlib.import_module(f"third_parties.{module}"), case)(which, bootstrap)
+    seen = getattr(importlib.import_module(f"integration_tests.third_parties.{module}"), case)(
+        which, bootstrap
+    )
     sys.stdout.write("\n" + json.dumps(seen, default=str, sort_keys=True) + "\n")
 
 

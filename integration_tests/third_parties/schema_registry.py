@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from third_parties.common import (
+from integration_tests.third_parties.common import (
     OURS,
     PATIENCE,
     consumer_class,

@@ -1,6 +1,7 @@
 """Libraries that accept or patch a consumer work with ours as with confluent-kafka's.
 
-These libraries have compatible requirements; `python -m third_parties` checks all, each in its environment.
+These libraries have compatible requirements; `python -m integration_tests.third_parties` checks all, each in
+an environment of its own.
 """
 
 import importlib.util
@@ -9,10 +10,10 @@ import sys
 import pytest
 
 from groupwright.testing import Kafka
-from harness import tools
-from third_parties.common import ORIGINAL, OURS
-from third_parties.libraries import LIBRARIES
-from third_parties.run_case import run
+from integration_tests.harness import tools
+from integration_tests.third_parties.common import ORIGINAL, OURS
+from integration_tests.third_parties.libraries import LIBRARIES
+from integration_tests.third_parties.run_case import run
 
 _NEEDS = {"opentelemetry": "opentelemetry.instrumentation.confluent_kafka", "schema-registry": "fastavro"}
 

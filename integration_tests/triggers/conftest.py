@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from groupwright.testing import Kafka
-from harness import offsets_topic
-from harness.members import Join, RunningMember
-from harness.waiting import stays_so, wait_until
+from integration_tests.harness import offsets_topic
+from integration_tests.harness.members import Join, RunningMember
+from integration_tests.harness.waiting import stays_so, wait_until
 
 HEARTBEAT_MS = 100
 FIVE_HEARTBEATS = 0.5

@@ -5,10 +5,10 @@ import pytest
 from groupwright.consumer import Outcome
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness import coordinator
-from harness.members import Join, RunningMember
-from harness.wire import OK, WireMember
-from triggers.conftest import Settle
+from integration_tests.harness import coordinator
+from integration_tests.harness.members import Join, RunningMember
+from integration_tests.harness.wire import OK, WireMember
+from integration_tests.triggers.conftest import Settle
 
 pytestmark = pytest.mark.kafka
 

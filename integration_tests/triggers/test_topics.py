@@ -5,10 +5,10 @@ from confluent_kafka.cimpl import NewPartitions
 
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.members import Join
-from harness.patience import PATIENCE
-from harness.wire import wait_until_known
-from triggers.conftest import Settle
+from integration_tests.harness.members import Join
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.wire import wait_until_known
+from integration_tests.triggers.conftest import Settle
 
 pytestmark = pytest.mark.kafka
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from harness.patience import PATIENCE
-from harness.waiting import holds_within
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import holds_within
 
 
 @pytest.fixture

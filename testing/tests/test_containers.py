@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 docker = pytest.importorskip("docker")
 
@@ -23,7 +23,7 @@ from groupwright.testing import (  # noqa: E402 - needs what may be missing
 )
 from groupwright.testing._kafka import containers, engine  # noqa: E402 - as above
 from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS  # noqa: E402 - as above
-from harness.tools import lacking  # noqa: E402 - as above
+from integration_tests.harness.tools import lacking  # noqa: E402 - as above
 
 pytestmark = pytest.mark.xdist_group("cluster")  # beside no other cluster
 

@@ -18,7 +18,7 @@ from groupwright.testing import (
     resolve_jars,
 )
 from groupwright.testing._java import java
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 FakeJava = Callable[[str], Path]
 

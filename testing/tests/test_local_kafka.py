@@ -20,8 +20,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from groupwright.testing import JavaRuntime, LocalKafka, LocalKafkaError
 from groupwright.testing._kafka import ports
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

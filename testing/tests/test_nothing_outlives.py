@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
 

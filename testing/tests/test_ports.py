@@ -9,7 +9,7 @@ import pytest
 
 from groupwright.testing import LocalKafka, LocalKafkaError
 from groupwright.testing._kafka import ports
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 linux_alone = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing holds a port")
 

@@ -11,7 +11,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from groupwright.testing._kafka.process import GuardedProcess
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 Eventually = Callable[[Callable[[], bool]], bool]
 Alive = Callable[[int | None], bool]

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from groupwright.testing import KafkaNotReadyError, Link, LocalKafka, Proxy
 from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 Eventually = Callable[[Callable[[], bool]], bool]
 

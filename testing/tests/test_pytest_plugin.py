@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jgo.config import GlobalSettings
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytest_plugins = ["pytester"]
 

@@ -10,8 +10,8 @@ import pytest
 
 from groupwright.testing import ContainersUnavailableError, KafkaContainers
 from groupwright.testing._kafka import engine
-from harness.patience import PATIENCE
-from harness.tools import lacking
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.tools import lacking
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -16,8 +16,8 @@ from groupwright.testing import Listener, LocalKafka, Security, SecurityError
 from groupwright.testing._kafka.local_kafka import DEFAULT_VERSION, VERSION_VARIABLE
 from groupwright.testing._kafka.readiness import CLIENT_DEFAULTS
 from groupwright.testing._kafka.security import _SCRAM, MECHANISMS
-from harness.patience import PATIENCE
-from harness.rights import allow
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.rights import allow
 
 
 @pytest.fixture(scope="module")

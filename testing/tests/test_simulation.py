@@ -29,7 +29,7 @@ from groupwright.testing.simulation import (
     run_scenario,
     study,
 )
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 README = Path(__file__).parents[1] / "README.md"
 TOPICS = {"orders": 12}

@@ -10,8 +10,8 @@ import pytest
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka import settings
 from groupwright.testing._kafka.storage import NodeStorage, new_id
-from harness.patience import PATIENCE
-from harness.tools import command_of_kafkas_tool
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.tools import command_of_kafkas_tool
 
 TOOL = "org.apache.kafka.tools.FeatureCommand"
 

@@ -26,7 +26,7 @@ from groupwright.assignors import (
     assign,
     unassigned,
 )
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from assignors.tests.sticky.conftest import CooperativeGroup, Reference

@@ -6,6 +6,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.protocol.metadata import MetadataResponse_v1
+
 from benchmarks.assignors.inputs import Inputs
 from benchmarks.assignors.programs.harness import LackingError, Step, compete
 

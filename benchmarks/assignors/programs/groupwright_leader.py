@@ -2,7 +2,6 @@
 
 from benchmarks.assignors.inputs import Inputs, TopicInput
 from benchmarks.assignors.programs.harness import LackingError, Step, compete
-
 from groupwright.assignors import (
     JoinedMember,
     Topic,

@@ -1,7 +1,5 @@
 """Contestant: kafka-python as the leader."""
 
-from benchmarks.assignors.inputs import Inputs, TopicInput
-from benchmarks.assignors.programs.harness import Step, compete
 from kafka.cluster import ClusterMetadata
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -10,6 +8,9 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.protocol.consumer import JoinGroupResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.protocol.metadata import MetadataResponse
+
+from benchmarks.assignors.inputs import Inputs, TopicInput
+from benchmarks.assignors.programs.harness import Step, compete
 
 _METADATA_VERSION = 8
 _USER_DATA_VERSION = b"\0\1"

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from benchmarks.assignors.cases import LOAD_AWARE, Case, Event, Subscriptions, full_matrix
 from benchmarks.assignors.groups import RACKS, UNASSIGNED, make_group
 from benchmarks.assignors.subscriptions import make_inputs
-
 from groupwright.assignors import decode_subscription
 
 CASE = Case(

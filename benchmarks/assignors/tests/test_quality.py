@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.assignors.cases import LOAD_AWARE, Case, Event, Subscriptions
 from benchmarks.assignors.groups import Group, make_group
 from benchmarks.assignors.inputs import MemberBytes, read_answer, read_inputs, write_answer, write_inputs
 from benchmarks.assignors.quality import measure
 from benchmarks.assignors.subscriptions import make_inputs
-
 from groupwright.assignors import (
     JoinedMember,
     by_name,

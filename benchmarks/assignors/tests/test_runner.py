@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from benchmarks.assignors.cases import GROUPWRIGHT, JAVA, LOAD_AWARE, Case, Event, Subscriptions
 from benchmarks.assignors.contestants import Contestant
 from benchmarks.assignors.results import Outcome, Row, Status
 from benchmarks.assignors.runner import Effort, run_case
 from benchmarks.assignors.targets import findings_of, ratio
-
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 CASE = Case(
     assignor="range",

@@ -8,9 +8,9 @@ import threading
 import time
 
 import confluent_kafka
-from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
 
 import groupwright.consumer
+from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
 from groupwright.consumer._coordinator.inbox import Inbox
 from groupwright.consumer._protocol.events import Assign, Event, Revoke
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+
 from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
 from benchmarks.consumer.programs.stopwatch import Stopwatch
 

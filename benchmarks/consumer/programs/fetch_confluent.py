@@ -4,10 +4,10 @@ import gc
 import time
 
 import confluent_kafka
-from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
-from benchmarks.consumer.programs.stopwatch import Stopwatch
 
 import groupwright.consumer
+from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
+from benchmarks.consumer.programs.stopwatch import Stopwatch
 
 _WAIT = 1.0
 _LOOKS = 10_000

@@ -2,10 +2,11 @@
 
 import time
 
-from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
-from benchmarks.consumer.programs.stopwatch import Stopwatch
 from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
+
+from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
+from benchmarks.consumer.programs.stopwatch import Stopwatch
 
 _WAIT_MS = 1_000
 _LOOKS = 1_000

@@ -3,10 +3,10 @@
 import time
 
 import confluent_kafka
-from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
-from benchmarks.consumer.programs.stopwatch import cpu_seconds
 
 import groupwright.consumer
+from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
+from benchmarks.consumer.programs.stopwatch import cpu_seconds
 
 _POLL_SECONDS = 1.0
 _SETTLING_SECONDS = 2.0

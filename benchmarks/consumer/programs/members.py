@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import confluent_kafka
-from benchmarks.consumer.programs.harness import now, say, settings, telling_failures
 from confluent_kafka import TopicPartition
 
 import groupwright.consumer
+from benchmarks.consumer.programs.harness import now, say, settings, telling_failures
 from groupwright.assignors import GroupMeasurements, LoadAwareAssignor, Topic, WeightSource
 from groupwright.consumer import ConfigurationError
 

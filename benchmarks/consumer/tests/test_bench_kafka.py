@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from benchmarks.consumer.contestants import prepare
 from benchmarks.consumer.plan import DEFAULT_FETCHERS, FETCHERS, MESSAGE_BYTES, Cell, Effort
 from benchmarks.consumer.results import Results, Status

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.consumer.gaps import Received, judge_join, judge_load_check, read_received
 from benchmarks.consumer.ownership import Change
 from benchmarks.consumer.results import Gaps, Waits

@@ -1,6 +1,7 @@
 """A group counts as settled only when every partition has one owner and the loads are even."""
 
 import pytest
+
 from benchmarks.consumer.ownership import Change, Ownership, read_change
 
 

@@ -5,10 +5,10 @@ import sys
 import time
 
 import pytest
+
 from benchmarks.consumer.processes import RunFailedError, measured, programs
 from benchmarks.consumer.results import Status
-
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 def python(program: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Targets are compared with the fastest runs, and each client is represented by its fastest method."""
 
 import pytest
+
 from benchmarks.consumer.results import (
     EventRun,
     FetchRun,

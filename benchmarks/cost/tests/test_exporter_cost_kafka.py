@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+
 from benchmarks.cost.busy_groups import BusyGroups
 from benchmarks.cost.exporter import Run, measure
 from benchmarks.cost.exporter_report import (
@@ -13,7 +14,6 @@ from benchmarks.cost.exporter_report import (
     findings,
     missed,
 )
-
 from groupwright.testing import LocalKafka
 
 GOOD = Run("admin", 1, 1, 1, 1.0, 1.0, MOST_CPU_SECONDS, MOST_MEMORY, 1.0, MOST_SCRAPE_MS, 1e9, 10, 1)

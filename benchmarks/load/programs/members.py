@@ -10,10 +10,10 @@ import threading
 from array import array
 from pathlib import Path
 
-from benchmarks.consumer.programs.harness import now, say, settings, telling_failures
-from benchmarks.load.programs.pacer import Pacer
 from confluent_kafka import TopicPartition
 
+from benchmarks.consumer.programs.harness import now, say, settings, telling_failures
+from benchmarks.load.programs.pacer import Pacer
 from groupwright.assignors import Assignor, Lag, LoadAwareAssignor, ProcessingTime, Throughput
 from groupwright.consumer import Consumer
 

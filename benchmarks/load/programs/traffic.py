@@ -12,8 +12,9 @@ import time
 from array import array
 from pathlib import Path
 
-from benchmarks.consumer.programs.harness import now, say, settings, telling_failures
 from confluent_kafka import Producer
+
+from benchmarks.consumer.programs.harness import now, say, settings, telling_failures
 
 _TICK_SECONDS = 0.1
 """Short beside all that is measured; shorter ones would be more requests, for which the broker needs CPU."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.consumer.ownership import Change
 from benchmarks.load.analysis import (
     Records,

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from benchmarks.consumer.results import Status
 from benchmarks.load.contestants import JAVA_OPTIONS, Contestant, compile_members, groupwright
 from benchmarks.load.plan import BY_TIME, COUNTS, LAG_BASED, PARTITIONS, QUICK

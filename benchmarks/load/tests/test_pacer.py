@@ -1,6 +1,7 @@
 """A member spends a set time on each message: no less, and no more if the client is slow for a moment."""
 
 import pytest
+
 from benchmarks.load.programs.pacer import Pacer
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from benchmarks.load.analysis import load_report
 from benchmarks.load.plan import MEMBERS, PARTITIONS, UNEVEN
 from benchmarks.load.shapes import Shape, drifted, shares, split

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from benchmarks.consumer.results import Status
 from benchmarks.load.plan import BY_TIME, COUNTS, LAG_BASED, LOAD_AWARE
 from benchmarks.load.results import Drain, Outcome, Rebalance, Results, Run, Window

@@ -10,11 +10,11 @@ import sys
 import time
 from pathlib import Path
 
+from pyspark.sql import DataFrame, SparkSession
+
 from benchmarks.pipeline.programs.session import local_session
 from benchmarks.pipeline.programs.watch import Watch, use_cores
 from benchmarks.pipeline.synthetic import Fleet, HistoryKind, history
-from pyspark.sql import DataFrame, SparkSession
-
 from groupwright import pipeline
 
 _RECORDS_A_SLICE = 2_500_000

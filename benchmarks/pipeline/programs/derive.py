@@ -19,12 +19,12 @@ from shutil import rmtree
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from pyspark.sql import DataFrame, SparkSession
+
 from benchmarks.pipeline.programs.session import local_session
 from benchmarks.pipeline.programs.watch import Watch, use_cores
 from benchmarks.pipeline.synthetic import Fleet
 from benchmarks.pipeline.synthetic.tables import add_fleet, copy_days, day
-from pyspark.sql import DataFrame, SparkSession
-
 from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline._jobs.derive import derive
 from groupwright.pipeline._tables import Tables

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from benchmarks.pipeline.programs.session import local_session
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
+from benchmarks.pipeline.programs.session import local_session
 from groupwright.pipeline.what_if import compare, findings, run_what_if
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")

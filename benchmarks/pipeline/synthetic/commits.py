@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from benchmarks.pipeline.synthetic.fleet import Fleet, Numbers
 
+from benchmarks.pipeline.synthetic.fleet import Fleet, Numbers
 from groupwright.pipeline._decoding.schema import RAW
 
 Bytes = npt.NDArray[np.uint8]

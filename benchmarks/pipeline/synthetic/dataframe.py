@@ -5,13 +5,13 @@ from enum import StrEnum
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
 from benchmarks.pipeline.synthetic.commits import commit_batch
 from benchmarks.pipeline.synthetic.fleet import Fleet, Numbers
 from benchmarks.pipeline.synthetic.generations import generation_batch
 from benchmarks.pipeline.synthetic.rows import GENERATION_ROWS, MEMBER_ROWS, generation_rows, member_rows
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-
 from groupwright.pipeline._decoding.schema import RAW
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+
 from benchmarks.pipeline.synthetic.commits import LOG_END, log_partitions, raw_batch
 from benchmarks.pipeline.synthetic.fleet import Fleet, GroupTimeline
-
 from groupwright.assignors import Subscription, encode_assignment, encode_subscription
 
 _SPACE = uuid.UUID("6f3c1d2e-0000-4000-8000-000000000000")

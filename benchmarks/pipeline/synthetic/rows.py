@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
+
 from benchmarks.pipeline.synthetic.commits import LOG_END, log_partitions
 from benchmarks.pipeline.synthetic.fleet import Fleet, GroupTimeline, Numbers
 from benchmarks.pipeline.synthetic.generations import client_id, member_id
-
 from groupwright.pipeline._decoding.schema import TOPIC_PARTITIONS
 from groupwright.pipeline._decoding.types import TIMESTAMP
 

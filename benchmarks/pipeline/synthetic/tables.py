@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
+
 from benchmarks.pipeline.synthetic.dataframe import made_by_group
 from benchmarks.pipeline.synthetic.fleet import Fleet
 from benchmarks.pipeline.synthetic.generations import generation_batch
 from benchmarks.pipeline.synthetic.rows import GENERATION_ROWS, MEMBER_ROWS, generation_rows, member_rows
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
-
 from groupwright.pipeline import decode, schemas
 from groupwright.pipeline._decoding.schema import RAW
 from groupwright.pipeline._tables import Batch, Tables

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from benchmarks.pipeline.programs.session import local_session
 from pyspark.sql import SparkSession
+
+from benchmarks.pipeline.programs.session import local_session
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from datetime import timedelta
 from pathlib import Path
 
-from benchmarks.pipeline.programs.derive import derive_every_day, fleet_of, make, measure
 from pyspark.sql import SparkSession
 
+from benchmarks.pipeline.programs.derive import derive_every_day, fleet_of, make, measure
 from groupwright.pipeline import open_tables, schemas
 
 _GROUPS, _DAYS = 20, 2

@@ -1,10 +1,10 @@
 """Rivals are compared on the same work: the plain loop finds what the decoder finds."""
 
 import numpy as np
+
 from benchmarks.pipeline import plain
 from benchmarks.pipeline.synthetic import Fleet
 from benchmarks.pipeline.synthetic.commits import commit_batch
-
 from groupwright.pipeline._decoding import decode_batch
 
 

@@ -5,6 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+
 from benchmarks.pipeline.synthetic import (
     Event,
     Fleet,
@@ -17,8 +19,6 @@ from benchmarks.pipeline.synthetic import (
 from benchmarks.pipeline.synthetic.commits import commit_batch
 from benchmarks.pipeline.synthetic.generations import generation_batch
 from benchmarks.pipeline.synthetic.rows import generation_rows, member_rows
-from pyspark.sql import SparkSession
-
 from groupwright.pipeline._decoding import decode_batch
 
 _FLEET = Fleet(groups=12, members=3, topics=2, partitions=5, days=0.5, generations=8, commits=10_000, seed=7)

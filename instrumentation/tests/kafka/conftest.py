@@ -26,7 +26,7 @@ from prometheus_client import CollectorRegistry
 import groupwright.consumer as ours
 from groupwright.instrumentation import EventSink, RebalanceEvent, create_instrumented, to_callback
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 @dataclass(frozen=True)

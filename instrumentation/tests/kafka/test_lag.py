@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from instrumentation.tests.kafka.conftest import Client, Member, ScenarioRun

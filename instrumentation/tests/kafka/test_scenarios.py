@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from instrumentation.tests.kafka.conftest import Client, Member, ScenarioRun

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 Scrape = Callable[[], dict[tuple[str, str], float]]
 """Values by metric and client id."""

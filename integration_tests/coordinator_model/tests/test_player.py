@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from coordinator_model import runner
-from coordinator_model.network import ModelNetwork
-from coordinator_model.player import DifferenceError, Player
-from coordinator_model.programs import Program, generate
 from groupwright.testing._simulation import classic_group, hash_order
 from groupwright.testing._simulation.settings import KafkaVersion
+from integration_tests.coordinator_model import runner
+from integration_tests.coordinator_model.network import ModelNetwork
+from integration_tests.coordinator_model.player import DifferenceError, Player
+from integration_tests.coordinator_model.programs import Program, generate
 
 V3_9, V4_3 = KafkaVersion.KAFKA_3_9, KafkaVersion.KAFKA_4_3
 RULES = sorted(name for name, value in vars(KafkaVersion).items() if isinstance(value, property))

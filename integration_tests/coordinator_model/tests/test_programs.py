@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from coordinator_model.programs import Join, Restart, Sync, Wait, generate
+from integration_tests.coordinator_model.programs import Join, Restart, Sync, Wait, generate
 
 
 def test_a_seed_gives_the_same_program() -> None:

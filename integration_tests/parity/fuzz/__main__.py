@@ -1,8 +1,8 @@
-"""`python -m parity.fuzz`: random programs on both consumers, compared, and made small where they differ.
+"""Random programs on both consumers, compared, and made small where they differ.
 
-python -m parity.fuzz                              two minutes
-python -m parity.fuzz --minutes 60 --seed 1000     for longer, from another seed
-python -m parity.fuzz --seed 1234 --programs 1 --show   one program, with both traces
+python -m integration_tests.parity.fuzz                                  two minutes
+python -m integration_tests.parity.fuzz --minutes 60 --seed 1000         for longer, from another seed
+python -m integration_tests.parity.fuzz --seed 1234 --programs 1 --show  one program, with both traces
 """
 
 import argparse
@@ -15,11 +15,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from parity.compare import Comparison, died
-from parity.fuzz.programs import Program, random_program
-from parity.fuzz.shrink import shrink
-from parity.lanes import Lane, Lanes, Request, shared_broker
-from parity.trace import Trace  # noqa: TC001 - as all imports here
+from integration_tests.parity.compare import Comparison, died
+from integration_tests.parity.fuzz.programs import Program, random_program
+from integration_tests.parity.fuzz.shrink import shrink
+from integration_tests.parity.lanes import Lane, Lanes, Request, shared_broker
+from integration_tests.parity.trace import Trace  # noqa: TC001 - as all imports here
 
 _SECONDS = 90.0
 """After which a program is taken to hang."""
@@ -55,7 +55,9 @@ class Result:
 
 def main() -> int:
     """Run programs; the exit status is 1 if one shows a difference that no row of the table explains."""
-    parser = argparse.ArgumentParser(prog="python -m parity.fuzz", description="Compare random programs.")
+    parser = argparse.ArgumentParser(
+        prog="python -m integration_tests.parity.fuzz", description="Compare random programs."
+    )
     parser.add_argument("--minutes", type=float, default=2.0, help="how long programs are started")
     parser.add_argument("--programs", type=int, help="how many at most")
     parser.add_argument("--seed", type=int, default=1, help="the first program's; the next has the next")

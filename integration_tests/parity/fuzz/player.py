@@ -19,10 +19,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin._group import MemberDescription
 
-from parity.client import Client, record
-from parity.fuzz.programs import MESSAGES, Program
-from parity.fuzz.tidy import tidy
-from parity.lab import PATIENCE, Lab
+from integration_tests.parity.client import Client, record
+from integration_tests.parity.fuzz.programs import MESSAGES, Program
+from integration_tests.parity.fuzz.tidy import tidy
+from integration_tests.parity.lab import PATIENCE, Lab
 
 _SHORT, _LONG, _JOINING = 0.15, 1.5, 6.0
 """Seconds without anything that end a read: where nothing more is to come, where that is not known, and where a member has

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from parity.fuzz.programs import Program
+from integration_tests.parity.fuzz.programs import Program
 
 _SIMPLEST = {
     "partition_assignment_strategy": "range",

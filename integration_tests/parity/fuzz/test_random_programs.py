@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from parity.fuzz.__main__ import fuzz
-from parity.lanes import Lanes, shared_broker
+from integration_tests.parity.fuzz.__main__ import fuzz
+from integration_tests.parity.lanes import Lanes, shared_broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 

@@ -16,7 +16,7 @@ revocation made the partition start again.
 import re
 from itertools import groupby, pairwise
 
-from parity.trace import Block, Line, Trace
+from integration_tests.parity.trace import Block, Line, Trace
 
 _STORED = "on_commit None "
 _RETRIED = "on_commit UNKNOWN_TOPIC_OR_PART "

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from parity.lab import Lab
+from integration_tests.parity.lab import Lab
 
 Program = Callable[[Lab], None]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from parity.lab import Lab
-from parity.scenarios import scenario
+from integration_tests.parity.lab import Lab
+from integration_tests.parity.scenarios import scenario
 
 _SETTINGS = (
     {"session_timeout_ms": 7000.0, "max_poll_interval_ms": "60000.5"},

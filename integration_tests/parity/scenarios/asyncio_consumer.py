@@ -8,10 +8,10 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from parity.aio_client import AIOClient
-from parity.lab import PATIENCE, Lab, partitions
-from parity.scenarios import scenario
-from parity.scenarios.polling import steady_messages
+from integration_tests.parity.aio_client import AIOClient
+from integration_tests.parity.lab import PATIENCE, Lab, partitions
+from integration_tests.parity.scenarios import scenario
+from integration_tests.parity.scenarios.polling import steady_messages
 
 
 def _runs(program: Callable[[Lab], Awaitable[None]]) -> Callable[[Lab], None]:

@@ -5,9 +5,9 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from parity.client import Client, record
-from parity.lab import Lab, callbacks, partitions
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client, record
+from integration_tests.parity.lab import Lab, callbacks, partitions
+from integration_tests.parity.scenarios import scenario
 
 
 def _consumer(lab: Lab, **settings: Any) -> Client:

@@ -6,9 +6,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from parity.client import Client, record
-from parity.lab import Lab, callbacks, partitions
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client, record
+from integration_tests.parity.lab import Lab, callbacks, partitions
+from integration_tests.parity.scenarios import scenario
 
 
 def _subscribed(lab: Lab, topic: str, **settings: Any) -> Client:

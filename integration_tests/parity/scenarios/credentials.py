@@ -15,9 +15,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # as documente
     ResourceType,
 )
 
-from parity.client import Client, record
-from parity.lab import Lab, callbacks, partitions
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client, record
+from integration_tests.parity.lab import Lab, callbacks, partitions
+from integration_tests.parity.scenarios import scenario
 
 _USER = "User:limited"
 

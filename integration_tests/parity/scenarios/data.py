@@ -7,9 +7,9 @@ from typing import Any
 from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined] # as documented
 
-from parity.client import Client
-from parity.lab import Lab, callbacks, partitions, values
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client
+from integration_tests.parity.lab import Lab, callbacks, partitions, values
+from integration_tests.parity.scenarios import scenario
 
 
 def _producer(lab: Lab, **settings: Any) -> Producer:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from parity.client import Client, record
-from parity.lab import Lab, callbacks, partitions
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client, record
+from integration_tests.parity.lab import Lab, callbacks, partitions
+from integration_tests.parity.scenarios import scenario
 
 
 def _later(seconds: float, action: Callable[[], object]) -> threading.Timer:

@@ -7,9 +7,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.serialization import IntegerDeserializer, StringDeserializer
 
-from parity.client import record
-from parity.lab import Lab, callbacks
-from parity.scenarios import scenario
+from integration_tests.parity.client import record
+from integration_tests.parity.lab import Lab, callbacks
+from integration_tests.parity.scenarios import scenario
 
 
 @scenario(seconds=20)

@@ -7,10 +7,10 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from harness.wire import OK, WireMember
-from parity.client import Client, record
-from parity.lab import Lab, callbacks, partitions
-from parity.scenarios import scenario
+from integration_tests.harness.wire import OK, WireMember
+from integration_tests.parity.client import Client, record
+from integration_tests.parity.lab import Lab, callbacks, partitions
+from integration_tests.parity.scenarios import scenario
 
 
 def _subscribed(lab: Lab, *topics: str, **settings: Any) -> Client:

@@ -6,9 +6,9 @@ import threading
 
 from confluent_kafka import KafkaException
 
-from parity.client import Client
-from parity.lab import Lab, callbacks
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client
+from integration_tests.parity.lab import Lab, callbacks
+from integration_tests.parity.scenarios import scenario
 
 _LONG = 8.0
 """Seconds of an outage, in which a backoff grows to several."""

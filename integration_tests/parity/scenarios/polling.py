@@ -8,9 +8,9 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from parity.client import Client
-from parity.lab import PATIENCE, Lab, callbacks, partitions
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client
+from integration_tests.parity.lab import PATIENCE, Lab, callbacks, partitions
+from integration_tests.parity.scenarios import scenario
 
 
 @scenario()

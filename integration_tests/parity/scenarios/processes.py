@@ -12,9 +12,9 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from parity.client import Client
-from parity.lab import Lab, callbacks
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client
+from integration_tests.parity.lab import Lab, callbacks
+from integration_tests.parity.scenarios import scenario
 
 
 def _read(lab: Lab, topic: str, count: int, **settings: Any) -> Client:

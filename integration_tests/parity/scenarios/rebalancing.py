@@ -12,10 +12,10 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from groupwright.assignors import PartitionsByTopic, Subscription, decode_assignment, encode_subscription
-from harness.wire import WireMember
-from parity.client import Client, record
-from parity.lab import PATIENCE, Lab, callbacks, partitions
-from parity.scenarios import scenario
+from integration_tests.harness.wire import WireMember
+from integration_tests.parity.client import Client, record
+from integration_tests.parity.lab import PATIENCE, Lab, callbacks, partitions
+from integration_tests.parity.scenarios import scenario
 
 COOPERATIVE = "cooperative-sticky"
 

@@ -2,8 +2,8 @@
 
 from confluent_kafka import TopicPartition
 
-from parity.lab import Lab, callbacks
-from parity.scenarios import scenario
+from integration_tests.parity.lab import Lab, callbacks
+from integration_tests.parity.scenarios import scenario
 
 
 @scenario()

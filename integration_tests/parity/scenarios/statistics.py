@@ -6,9 +6,9 @@ import time
 from functools import partial
 from typing import Any
 
-from parity.client import Client, record, show
-from parity.lab import Lab, partitions
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client, record, show
+from integration_tests.parity.lab import Lab, partitions
+from integration_tests.parity.scenarios import scenario
 
 
 def _raised(consumer: Client, seconds: float = 10.0) -> bool:

@@ -7,9 +7,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from parity.client import Client
-from parity.lab import Lab, callbacks
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client
+from integration_tests.parity.lab import Lab, callbacks
+from integration_tests.parity.scenarios import scenario
 
 
 def _is_revoked(lab: Lab, change: Callable[[Client], object], *, assigned: int = 0, **settings: Any) -> None:

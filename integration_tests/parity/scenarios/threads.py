@@ -8,9 +8,9 @@ from typing import Any
 
 from confluent_kafka import Message, TopicPartition
 
-from parity.client import Client
-from parity.lab import Lab, callbacks, partitions
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client
+from integration_tests.parity.lab import Lab, callbacks, partitions
+from integration_tests.parity.scenarios import scenario
 
 _PAUSE = 0.02
 """Seconds between two polls, without which the original's other threads may wait forever."""

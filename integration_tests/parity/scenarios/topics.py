@@ -6,9 +6,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from parity.client import Client
-from parity.lab import Lab, callbacks, partitions
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client
+from integration_tests.parity.lab import Lab, callbacks, partitions
+from integration_tests.parity.scenarios import scenario
 
 
 def _subscribed(lab: Lab, topics: list[str], **settings: Any) -> Client:

@@ -4,9 +4,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer, TopicPartition
 
-from parity.client import Client, record
-from parity.lab import Lab, callbacks, partitions, values
-from parity.scenarios import scenario
+from integration_tests.parity.client import Client, record
+from integration_tests.parity.lab import Lab, callbacks, partitions, values
+from integration_tests.parity.scenarios import scenario
 
 
 def _producer(lab: Lab, name: str = "transactions") -> Producer:

@@ -1,8 +1,8 @@
 """Two traces are compared line by line, and a row of the table explains a difference on purpose."""
 
-from parity.compare import differences, explain
-from parity.table import PAGE, Row, as_markdown, with_table
-from parity.trace import Trace, ranges
+from integration_tests.parity.compare import differences, explain
+from integration_tests.parity.table import PAGE, Row, as_markdown, with_table
+from integration_tests.parity.trace import Trace, ranges
 
 
 def trace(*lines: str, seconds: float | None = None) -> Trace:

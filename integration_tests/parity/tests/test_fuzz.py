@@ -2,8 +2,8 @@
 
 import json
 
-from parity.fuzz.programs import Program, random_program
-from parity.fuzz.shrink import shrink
+from integration_tests.parity.fuzz.programs import Program, random_program
+from integration_tests.parity.fuzz.shrink import shrink
 
 
 def test_a_seed_makes_one_program() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from parity.fuzz.tidy import tidy
-from parity.trace import Trace
+from integration_tests.parity.fuzz.tidy import tidy
+from integration_tests.parity.trace import Trace
 
 
 def texts(trace: Trace, name: str) -> list[str]:

@@ -23,10 +23,18 @@ from groupwright.testing.groups import (
     Span,
     Started,
 )
-from soak.checker import Findings, Records, check, summary
-from soak.events import Busy, Closing, FaultInjected, Interrupted, Sought, Starved, WakeupRaised
-from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
-from soak.timing import Timing
+from integration_tests.soak.checker import Findings, Records, check, summary
+from integration_tests.soak.events import (
+    Busy,
+    Closing,
+    FaultInjected,
+    Interrupted,
+    Sought,
+    Starved,
+    WakeupRaised,
+)
+from integration_tests.soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval
+from integration_tests.soak.timing import Timing
 
 TIMING = Timing(session=4, heartbeat=0.3, max_poll=6, silence=7.5, poll=0.2, commit=0.3, grace=1)
 P: TopicPartitionKey = ("t", 0)

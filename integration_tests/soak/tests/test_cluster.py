@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from soak.cluster import OURS, run, table
+from integration_tests.soak.cluster import OURS, run, table
 
 pytestmark = [pytest.mark.kafka, pytest.mark.integration]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from groupwright.testing.groups import Event, HistoryReader, HistoryWriter
-from soak import events
+from integration_tests.soak import events
 
 
 @pytest.mark.parametrize(

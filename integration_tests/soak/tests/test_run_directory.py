@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from soak import run_directory
-from soak.checker import Findings, Violation
-from soak.conductor import Plan, Result
+from integration_tests.soak import run_directory
+from integration_tests.soak.checker import Findings, Violation
+from integration_tests.soak.conductor import Plan, Result
 
 PLAN = Plan(7, 120, ("range",))
 

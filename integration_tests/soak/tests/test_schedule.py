@@ -2,8 +2,8 @@
 
 import itertools
 
-from soak.schedule import Kind, behaviors, faults, forbidden
-from soak.timing import Timing
+from integration_tests.soak.schedule import Kind, behaviors, faults, forbidden
+from integration_tests.soak.timing import Timing
 
 GROUPS = ("range", "sticky")
 

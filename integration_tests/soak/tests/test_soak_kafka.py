@@ -8,10 +8,10 @@ from rich.console import Console
 
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from soak import growth
-from soak.__main__ import ASSIGNORS, served
-from soak.conductor import Plan, run
-from soak.report import describe, show
+from integration_tests.soak import growth
+from integration_tests.soak.__main__ import ASSIGNORS, served
+from integration_tests.soak.conductor import Plan, run
+from integration_tests.soak.report import describe, show
 
 pytestmark = pytest.mark.kafka
 

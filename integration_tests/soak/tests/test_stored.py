@@ -1,7 +1,13 @@
 """Decoding of `__consumer_offsets` records written by brokers 4.3.1 and, for the older form, 3.9."""
 
-from harness import offsets_topic
-from soak.stored import StoredCommit, StoredGeneration, StoredRecord, StoredRemoval, understand
+from integration_tests.harness import offsets_topic
+from integration_tests.soak.stored import (
+    StoredCommit,
+    StoredGeneration,
+    StoredRecord,
+    StoredRemoval,
+    understand,
+)
 
 COMMIT_KEY = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00"
 GROUP_KEY = b"\x00\x02\x00\x01g"

@@ -2,7 +2,7 @@
 
 from groupwright.testing._groups.offsets import Span
 from groupwright.testing.groups import Consumed, Produced
-from soak.waits import longest_between, waits
+from integration_tests.soak.waits import longest_between, waits
 
 
 def produced(time: float, start: int, stop: int, partition: int = 0) -> Produced:

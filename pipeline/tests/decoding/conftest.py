@@ -13,7 +13,7 @@ import pytest
 
 from groupwright.pipeline._decoding import RAW
 from groupwright.testing import compile_java
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 _COORDINATOR = "org.apache.kafka:kafka-group-coordinator:4.3.1"
 _SOURCE = Path(__file__).parent / "GoldenRecords.java"

@@ -17,9 +17,9 @@ from groupwright.pipeline._decoding import decode_batch
 from groupwright.pipeline._decoding.messages import RECORD_KINDS
 from groupwright.pipeline._transforms.group_epochs import epoch_rows
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
-from harness.streams import join_streams_group
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.streams import join_streams_group
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

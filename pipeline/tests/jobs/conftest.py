@@ -19,8 +19,8 @@ from groupwright.cli.pipeline import command as pipeline
 from groupwright.instrumentation import create_instrumented, to_kafka
 from groupwright.pipeline import jobs
 from groupwright.testing import LocalKafka
-from harness.process import Process
-from harness.waiting import holds_within
+from integration_tests.harness.process import Process
+from integration_tests.harness.waiting import holds_within
 
 _PATIENCE_SECONDS = 300.0
 EVENTS = "groupwright.rebalances"

@@ -1,4 +1,4 @@
-"""A short form of the pipeline's chaos test, on a local Spark; `python -m pipeline_chaos` is the whole."""
+"""A short form of the pipeline's chaos test (integration_tests/pipeline_chaos), on a local Spark."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline_chaos.conductor import Conductor, Plan
-from pipeline_chaos.schedule import Kind
+from integration_tests.pipeline_chaos.conductor import Conductor, Plan
+from integration_tests.pipeline_chaos.schedule import Kind
 
 SEED = 11
 

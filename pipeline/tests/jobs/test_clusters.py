@@ -25,8 +25,8 @@ from groupwright.pipeline._jobs.kafka import CONNECTOR
 from groupwright.pipeline._tables.factory import table_format
 from groupwright.pipeline.schemas import OFFSET_COMMITS, REBALANCES
 from groupwright.testing import LocalKafka, compile_java, find_java, resolve_jars
-from harness.patience import PATIENCE
-from pipeline_chaos.jobs import QUICK
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.pipeline_chaos.jobs import QUICK
 
 pytestmark = pytest.mark.integration
 

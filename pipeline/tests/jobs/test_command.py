@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 WITHOUT_SPARK = """
 import sys

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from groupwright.pipeline import Tables, open_tables, schemas
 from groupwright.pipeline._jobs import positions
 from groupwright.testing import LocalKafka
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

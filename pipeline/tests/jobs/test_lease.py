@@ -14,8 +14,8 @@ from groupwright.pipeline import TablesError
 from groupwright.pipeline._jobs import lease as lease_module
 from groupwright.pipeline._jobs.lease import LeaseFile, hold_lease, this_process
 from groupwright.pipeline._tables.files import Folder
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 
 @pytest.fixture

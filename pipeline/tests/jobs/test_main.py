@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline.main import stop_on_signals_to_jvm
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 def test_a_signal_to_the_jvm_stops_the_job_and_leaves_spark_to_finish_its_batch(spark: SparkSession) -> None:

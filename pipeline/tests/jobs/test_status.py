@@ -15,8 +15,8 @@ from groupwright.pipeline._jobs.endpoints import serving
 from groupwright.pipeline._jobs.ingest import BatchSummary
 from groupwright.pipeline._jobs.metrics import TASKS
 from groupwright.pipeline._jobs.status import StreamStatus
-from harness.patience import PATIENCE
-from harness.tools import find_program
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.tools import find_program
 
 STARTED = 1_700_000_000.0
 BATCH = BatchSummary(records=Counter(offset_commit=30, client_event=10), errors=2)

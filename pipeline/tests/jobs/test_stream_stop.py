@@ -12,7 +12,7 @@ import pytest
 from groupwright.pipeline._jobs import stream as stream_module
 from groupwright.pipeline._jobs.stream import _Stream
 from groupwright.pipeline.errors import PipelineError
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 
 class _Stopping(_Stream):

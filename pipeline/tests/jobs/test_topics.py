@@ -25,8 +25,8 @@ from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline.jobs import Settings, run_stream
 from groupwright.testing import LocalKafka
 from groupwright.testing._kafka.ports import free_port
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline._jobs.worker import Worker
-from harness.patience import PATIENCE
-from harness.waiting import wait_until
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 
 def test_work_keeps_its_interval_while_other_work_takes_long(spark: SparkSession) -> None:

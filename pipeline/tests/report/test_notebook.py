@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline import Batch, open_tables, schemas
-from harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 NOTEBOOK = Path(__file__).parents[3] / "examples" / "rebalance_history.ipynb"
 

@@ -11,7 +11,7 @@ import pytest
 
 from groupwright.pipeline._report.detail_queries import _Reported
 from groupwright.pipeline.report import Compared, Limits, TimeRange, write_report
-from harness.tools import find_program
+from integration_tests.harness.tools import find_program
 
 MADE_AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 HOSTILE = "</svg><script>alert('owned')</script>\"'&{{ 7*7 }}\u202e\x00<img src=x onerror=alert(1)>"
