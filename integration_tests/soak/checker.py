@@ -18,9 +18,10 @@ from groupwright.testing.groups import (
     Failed,
     Produced,
     Revoked,
+    Sought,
     Window,
 )
-from integration_tests.soak.events import FaultInjected, Sought, WakeupRaised
+from integration_tests.soak.events import FaultInjected, WakeupRaised
 from integration_tests.soak.member_history import (
     Interval,
     MemberHistory,

@@ -2,16 +2,7 @@
 
 from dataclasses import dataclass
 
-from groupwright.core import TopicPartitionKey
 from groupwright.testing.groups import Event
-
-
-@dataclass(frozen=True, slots=True)
-class Sought(Event):
-    """The member sought to another offset."""
-
-    partition: TopicPartitionKey
-    offset: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer import Consumer, WakeupError
 from groupwright.core import TopicPartitionKey
-from groupwright.testing.groups import Committed, Failed, Hooks, MemberLoop, WithDetails, now
-from integration_tests.soak.events import Busy, Closing, Interrupted, Sought, Starved, WakeupRaised
+from groupwright.testing.groups import Committed, Failed, Hooks, MemberLoop, Sought, WithDetails, now
+from integration_tests.soak.events import Busy, Closing, Interrupted, Starved, WakeupRaised
 from integration_tests.soak.schedule import Behavior
 from integration_tests.soak.timing import Timing
 

@@ -16,10 +16,11 @@ from groupwright.testing.groups import (
     Killed,
     Left,
     Produced,
+    Sought,
     Started,
     Window,
 )
-from integration_tests.soak.events import Busy, Closing, Interrupted, Sought, Starved
+from integration_tests.soak.events import Busy, Closing, Interrupted, Starved
 
 Interval = tuple[float, float]
 

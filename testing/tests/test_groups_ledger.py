@@ -30,6 +30,7 @@ from groupwright.testing.groups import (
     Redelivery,
     Report,
     Revoked,
+    Sought,
     Span,
     Started,
     now,
@@ -274,6 +275,21 @@ def test_a_member_that_consumes_the_same_again_is_not_excused() -> None:
     assert story.report().unexplained == again(4, 6, "a", "a")
 
 
+def test_what_comes_after_later_messages_is_out_of_order() -> None:
+    """Counting offsets would not see it: each is consumed once."""
+    story = Story((0, 0, 10))
+    story.own_and_consume("a", 0, 2)
+    story.consume("a", 4, 10)
+    story.consume("a", 2, 5)
+
+    report = story.report()
+
+    assert report.disordered == ("a consumed t [0], offsets 2-3, after offset 9",)
+    assert report.unexplained == again(4, 5, "a", "a")
+    assert report.lost == ()
+    assert "out of order: a consumed t [0], offsets 2-3, after offset 9" in report.violations
+
+
 def test_a_suspended_member_cannot_know_and_what_it_has_in_hand_may_come_twice() -> None:
     story = Story((0, 0, 20))
     story.own_and_consume("a", 0, 10)
@@ -342,6 +358,7 @@ def test_all_events_come_back_from_a_history_and_a_line_that_was_cut_short_waits
         Consumed(4, 3.5, (Span(T, 0, 1, 2), Span("u", 1, 5, 9))),
         Consumed(4, 3.5, (Span(T, 0, 2, 4),), ("a", "b")),
         EndReached(4.1, 4, (T, 0), 4),
+        Sought(4.15, (T, 0), 2),
         ErrorReturned(4.2, "UNKNOWN_TOPIC_OR_PART", None, "no such topic"),
         Committed(5, {(T, 0): 2, ("u", 1): 9}),
         Committed(5, {(T, 0): 4}, 4.9, "fenced"),

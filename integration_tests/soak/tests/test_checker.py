@@ -20,6 +20,7 @@ from groupwright.testing.groups import (
     Left,
     Produced,
     Revoked,
+    Sought,
     Span,
     Started,
 )
@@ -29,7 +30,6 @@ from integration_tests.soak.events import (
     Closing,
     FaultInjected,
     Interrupted,
-    Sought,
     Starved,
     WakeupRaised,
 )

@@ -11,7 +11,6 @@ from integration_tests.soak import events
 @pytest.mark.parametrize(
     "event",
     [
-        events.Sought(2.5, ("t", 0), 17),
         events.Interrupted(2.5, 2.25),
         events.WakeupRaised(2.5),
         events.Closing(2.5),

@@ -21,9 +21,11 @@ from groupwright.testing._groups.events import (
     Produced,
     Rebalanced,
     Revoked,
+    Sought,
     Started,
     now,
 )
+from groupwright.testing._groups.judge import Judge, in_order
 from groupwright.testing._groups.ledger import Ledger
 from groupwright.testing._groups.load import Load
 from groupwright.testing._groups.loaded_group import LoadedGroup
@@ -32,11 +34,13 @@ from groupwright.testing._groups.member_loop import ConsumerFactory, Hooks, Memb
 from groupwright.testing._groups.members import Member, ProcessMember, ThreadMember
 from groupwright.testing._groups.offsets import Span
 from groupwright.testing._groups.report import ANY_END, Redelivery, Report, examples
+from groupwright.testing._groups.rules import Breach, PartitionLog, Rule, Starts
 from groupwright.testing.errors import GuaranteeViolatedError, LoadedGroupError
 
 __all__ = [
     "ANY_END",
     "Assigned",
+    "Breach",
     "Committed",
     "Consumed",
     "ConsumerFactory",
@@ -51,6 +55,7 @@ __all__ = [
     "HistoryReader",
     "HistoryWriter",
     "Hooks",
+    "Judge",
     "Killed",
     "Ledger",
     "Left",
@@ -60,17 +65,22 @@ __all__ = [
     "Member",
     "MemberHistory",
     "MemberLoop",
+    "PartitionLog",
     "ProcessMember",
     "Produced",
     "Rebalanced",
     "Redelivery",
     "Report",
     "Revoked",
+    "Rule",
+    "Sought",
     "Span",
     "Started",
+    "Starts",
     "ThreadMember",
     "Window",
     "WithDetails",
     "examples",
+    "in_order",
     "now",
 ]

@@ -139,6 +139,14 @@ class ErrorReturned(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Sought(Event):
+    """The member sought to another offset of a partition that it owns."""
+
+    partition: TopicPartitionKey
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Committed(Event):
     """A commit ended.
 

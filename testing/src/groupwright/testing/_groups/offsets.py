@@ -84,6 +84,16 @@ class OffsetMap(Generic[H]):
         """The offset after the last one held; 0 for none."""
         return self._pieces[-1].stop if self._pieces else 0
 
+    @property
+    def complete(self) -> int:
+        """The offset below which every offset is held."""
+        stop = 0
+        for piece in self._pieces:
+            if piece.start > stop:
+                break
+            stop = piece.stop
+        return stop
+
     def put(self, start: int, stop: int, holder: H) -> list[Piece[H]]:
         """Set the holder of offsets; return those that were held before, with their previous holders."""
         if self._pieces and start == self._pieces[-1].stop and holder == self._pieces[-1].holder:

@@ -5,9 +5,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from groupwright.core import TopicPartitionKey
-from groupwright.testing._groups.events import Event, Produced
+from groupwright.testing._groups.events import Consumed, Event, Produced
+from groupwright.testing._groups.judge import Judge, in_order
 from groupwright.testing._groups.member_history import End, MemberHistory, Window
 from groupwright.testing._groups.offsets import OffsetMap, Span
+from groupwright.testing._groups.rules import Breach, Rule
 from groupwright.testing.errors import GuaranteeViolatedError
 
 ANY_END = frozenset(End)
@@ -55,6 +57,8 @@ class Report:
         explained: Messages consumed twice after an allowed change of owner.
         unexplained: Messages consumed twice otherwise.
         waited: Time in seconds after the last message was produced, if consumption did not end in it.
+        disordered: Messages that an owner consumed after later ones of the partition, and that were not
+            consumed before, as text.
     """
 
     produced: int
@@ -67,6 +71,7 @@ class Report:
     unexplained: tuple[Redelivery, ...]
     unconsumed: tuple[Span, ...] = ()
     waited: float = 0.0
+    disordered: tuple[str, ...] = ()
 
     @property
     def violations(self) -> list[str]:
@@ -81,6 +86,7 @@ class Report:
                 for each in self.unconsumed
             ),
             *(f"consumed twice: {each}" for each in self.unexplained),
+            *(f"out of order: {each}" for each in self.disordered),
         ]
 
     def raise_for_violations(self) -> None:
@@ -119,45 +125,52 @@ def check(
         waited: Time in seconds that the members had for the last messages, if it was too short for them. What
             they have not consumed at the end of a partition is then reported as unconsumed, not as lost.
     """
-    members = {name: MemberHistory(name, events) for name, events in histories.items()}
-    produced_offsets = _offset_maps(
-        span for event in produced if isinstance(event, Produced) for span in event.spans
-    )
-    windows: defaultdict[TopicPartitionKey, list[Window]] = defaultdict(list)
-    for window in sorted((w for m in members.values() for w in m.windows), key=lambda window: window.begin):
-        windows[window.partition].append(window)
-    deliveries = [
-        (time, span, window) for each in windows.values() for window in each for time, span in window.consumed
-    ]
-    strays = [(member.name, time, span) for member in members.values() for time, span in member.strays]
-    consumed_offsets = _offset_maps([*(span for _, span, _ in deliveries), *(span for _, _, span in strays)])
-    explained, unexplained = _redeliveries(deliveries, members, duplicates_after)
+    judge = Judge()
+    breaches: defaultdict[Rule, list[Breach]] = defaultdict(list)
+    for name, event in in_order(histories):
+        for breach in judge.apply(name, event):
+            breaches[breach.rule].append(breach)
+    produced_offsets = _offset_maps(_spans(produced))
+    consumed = [span for events in histories.values() for span in _spans(events)]
+    consumed_offsets = _offset_maps(consumed)
+    explained, unexplained = _redeliveries(breaches[Rule.CONSUMED_TWICE], judge.members, duplicates_after)
     missing = difference(produced_offsets, consumed_offsets)
     tails = () if waited is None else tuple(span for span in missing if _is_tail(span, produced_offsets))
     return Report(
         produced=sum(each.size for each in produced_offsets.values()),
-        consumed=sum(span.size for _, span, _ in deliveries) + sum(span.size for _, _, span in strays),
-        conflicts=tuple(conflict for each in windows.values() for conflict in _conflicts(each, members)),
-        strays=tuple(f"{name} consumed {span}, at {time:.3f}" for name, time, span in strays),
+        consumed=sum(span.size for span in consumed),
+        conflicts=tuple(_conflicts(breaches[Rule.TWO_OWNERS], judge.members)),
+        strays=tuple(
+            f"{each.member} consumed {each.span}, at {each.time:.3f}"
+            for each in breaches[Rule.NOT_OWNED]
+            if each.span.size
+        ),
         lost=tuple(span for span in missing if span not in tails),
         foreign=difference(consumed_offsets, produced_offsets),
         explained=tuple(explained),
         unexplained=tuple(unexplained),
         unconsumed=tails,
         waited=waited or 0.0,
+        disordered=tuple(_disordered(breaches[Rule.WENT_BACK], breaches[Rule.CONSUMED_TWICE])),
     )
+
+
+def _spans(events: Iterable[Event]) -> Iterator[Span]:
+    for event in events:
+        if isinstance(event, Consumed | Produced):
+            yield from event.spans
 
 
 def _is_tail(span: Span, produced: Mapping[TopicPartitionKey, OffsetMap[None]]) -> bool:
     return span.stop == produced[span.topic, span.partition].end
 
 
-def _conflicts(windows: Sequence[Window], members: Mapping[str, MemberHistory]) -> Iterator[str]:
+def _conflicts(breaches: Iterable[Breach], members: Mapping[str, MemberHistory]) -> Iterator[str]:
     """Yield each two windows of a partition that overlap without a fault that allows it."""
-    for index, later in enumerate(windows):
-        for earlier in windows[:index]:
-            if earlier.end > later.begin and not _may_overlap(earlier, later, members):
-                yield f"{later}, while {earlier}"
+    for breach in breaches:
+        earlier, later = breach.other, breach.window
+        if earlier and later and earlier.end > later.begin and not _may_overlap(earlier, later, members):
+            yield f"{later}, while {earlier}"
 
 
 def _may_overlap(earlier: Window, later: Window, members: Mapping[str, MemberHistory]) -> bool:
@@ -174,9 +187,7 @@ def _may_overlap(earlier: Window, later: Window, members: Mapping[str, MemberHis
 
 
 def _redeliveries(
-    deliveries: Iterable[tuple[float, Span, Window]],
-    members: Mapping[str, MemberHistory],
-    duplicates_after: Collection[End],
+    breaches: Iterable[Breach], members: Mapping[str, MemberHistory], duplicates_after: Collection[End]
 ) -> tuple[list[Redelivery], list[Redelivery]]:
     """Return the explained and the unexplained redeliveries.
 
@@ -184,27 +195,38 @@ def _redeliveries(
     """
     explained: list[Redelivery] = []
     unexplained: list[Redelivery] = []
-    consumed: defaultdict[TopicPartitionKey, OffsetMap[Window]] = defaultdict(OffsetMap)
-    for _, span, window in sorted(deliveries, key=lambda delivery: delivery[0]):
-        for piece in consumed[window.partition].put(span.start, span.stop, window):
-            before = piece.holder
-            first, second = sorted((before, window), key=lambda each: each.begin)
-            if first is not second and first.end > second.begin and _may_overlap(first, second, members):
-                explained_from = piece.start
-            elif before.end <= window.begin and before.ended_by in duplicates_after:
-                # What the earlier member had committed must not be consumed again, even after a kill.
-                explained_from = min(max(piece.start, before.committed), piece.stop)
-            else:
-                explained_from = piece.stop
-            for found, start, stop in (
-                (unexplained, piece.start, explained_from),
-                (explained, explained_from, piece.stop),
-            ):
-                if start < stop:
-                    found.append(
-                        Redelivery(Span(*window.partition, start, stop), before.member, window.member)
-                    )
+    for breach in breaches:
+        before, again = breach.other, breach.window
+        if before is None or again is None:
+            continue
+        first, second = sorted((before, again), key=lambda each: each.begin)
+        if first is not second and first.end > second.begin and _may_overlap(first, second, members):
+            explained_from = breach.start
+        elif before.end <= again.begin and before.ended_by in duplicates_after:
+            # What the earlier member had committed must not be consumed again, even after a kill.
+            explained_from = min(max(breach.start, before.committed), breach.stop)
+        else:
+            explained_from = breach.stop
+        for found, start, stop in (
+            (unexplained, breach.start, explained_from),
+            (explained, explained_from, breach.stop),
+        ):
+            if start < stop:
+                found.append(Redelivery(Span(*breach.partition, start, stop), before.member, again.member))
     return explained, unexplained
+
+
+def _disordered(went_back: Iterable[Breach], consumed_twice: Iterable[Breach]) -> Iterator[str]:
+    """Yield what an owner consumed after later messages, and nobody before."""
+    twice: defaultdict[tuple[Window | None, float], OffsetMap[None]] = defaultdict(OffsetMap)
+    for breach in consumed_twice:
+        twice[breach.window, breach.time].put(breach.start, breach.stop, None)
+    for breach in went_back:
+        back: OffsetMap[None] = OffsetMap()
+        back.put(breach.start, breach.stop, None)
+        for start, stop in back.without(twice[breach.window, breach.time]):
+            span = Span(*breach.partition, start, stop)
+            yield f"{breach.member} consumed {span}, after offset {breach.expected - 1}"
 
 
 def _offset_maps(spans: Iterable[Span]) -> dict[TopicPartitionKey, OffsetMap[None]]:
