@@ -79,10 +79,10 @@ format: $(VENV)/.dev ## Rewrite the code in the project's style
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.dev ## Make the generated pages anew: references, dashboards
-	$(BIN)/python docs/membership_states.py
-	$(BIN)/python docs/assignor_pictures.py
-	$(BIN)/python docs/demo_picture.py
-	$(BIN)/python docs/references.py
+	$(BIN)/python -m tools.membership_states
+	$(BIN)/python -m tools.assignor_pictures
+	$(BIN)/python -m tools.demo_picture
+	$(BIN)/python -m tools.references
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
 	$(BIN)/python -m groupwright.cli.exporter_reference > cli/EXPORTER.md
@@ -126,8 +126,8 @@ docs-check: docs
 
 # Record a run of the demo, and draw the README's picture from it
 demo-picture: $(VENV)/.dev
-	$(BIN)/python docs/demo_recording.py
-	$(BIN)/python docs/demo_picture.py
+	$(BIN)/python -m tools.demo_recording
+	$(BIN)/python -m tools.demo_picture
 
 # Check the workflows in .github (needs Go)
 lint-workflows:

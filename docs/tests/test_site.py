@@ -11,13 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
-import assignor_pictures
-import demo_picture
-import membership_states
-import references
 from groupwright.consumer._protocol.transitions import TRANSITIONS
 from integration_tests.harness.patience import PATIENCE
-from site_pages import rewritten, site_files
+from tools import assignor_pictures, demo_picture, membership_states, references
+from tools.site_pages import rewritten, site_files
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("assignors/src", "consumer/src", "core/src", "instrumentation/src")

@@ -10,7 +10,7 @@ Three small state machines run side by side:
 
 They change only by `MembershipState.move`, which takes a `Cause` and looks it up in `TRANSITIONS`. A
 cause may move several machines: `SEND_JOIN_GROUP` moves both the state and the step.
-`docs/membership-states.md` shows the three diagrams, which `docs/membership_states.py` draws from the table.
+`docs/membership-states.md` shows the three diagrams, which `tools/membership_states.py` draws from the table.
 
 Transitions that need an explanation:
 

@@ -19,7 +19,7 @@ from groupwright.assignors import (
     simulate,
 )
 
-PAGE = Path(__file__).parent / "concepts.md"
+PAGE = Path(__file__).parents[1] / "docs" / "concepts.md"
 
 _BEGIN = "<!-- The pictures below are made by `make docs`. -->\n"
 _END = "<!-- end -->\n"

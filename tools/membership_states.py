@@ -14,7 +14,7 @@ from groupwright.consumer._protocol.transitions import TRANSITIONS, Lifecycle, N
 from groupwright.testing._simulation.classic_group import PREVIOUS_STATES
 from groupwright.testing._simulation.classic_group import State as GroupState
 
-PAGE = Path(__file__).parent / "membership-states.md"
+PAGE = Path(__file__).parents[1] / "docs" / "membership-states.md"
 MACHINES: tuple[type[Node], ...] = (State, Step, Lifecycle)
 
 Edges = dict[tuple[str, str], list[str]]

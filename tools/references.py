@@ -15,7 +15,7 @@ import typer.main
 from groupwright import instrumentation
 from groupwright.cli.app import app
 
-COMMANDS = Path(__file__).parent / "commands.md"
+COMMANDS = Path(__file__).parents[1] / "docs" / "commands.md"
 EVENTS = COMMANDS.with_name("events.md")
 
 _SCHEMAS = Path(instrumentation.__file__).parent

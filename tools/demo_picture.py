@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
-RECORDING = Path(__file__).parent / "demo.json"
+RECORDING = Path(__file__).parents[1] / "docs" / "demo.json"
 PICTURE = RECORDING.with_suffix(".svg")
 
 _PARTITIONS = 12

@@ -6,7 +6,6 @@ Run by ``make demo-picture``. It starts a real Kafka, as the demo does.
 import json
 import sys
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,8 +13,7 @@ from groupwright.cli.demo.interrupts import Interrupts
 from groupwright.cli.demo.runner import Options, run
 from groupwright.cli.demo.summary import Summary
 from groupwright.cli.demo.view_model import Progress, ViewModel
-
-RECORDING = Path(__file__).parent / "demo.json"
+from tools.demo_picture import RECORDING
 
 _SAMPLE_SECONDS = 0.5
 _PAUSE_SECONDS = 4.0
