@@ -611,6 +611,26 @@ def test_each_commit_fails_at_its_own_deadline(
     assert time.monotonic() >= now + 0.6
 
 
+def test_a_deadline_that_passes_after_another_commit_came_leaves_one_timer(
+    rig: Rig, eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    """The timer that the other commit had armed was forgotten, and stayed armed beside the next one."""
+    armed: list[int] = []
+
+    def expire_late() -> None:
+        commits = rig.driver._commits
+        for seconds in (1000, 900, 800):
+            rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + seconds, lambda _: None)
+            commits._admit()
+            commits._expire()
+        armed.append(sum(timer.function == commits._expire for _, _, timer in rig.network._timers))
+
+    rig.network.call_soon(expire_late)
+
+    eventually(lambda: bool(armed), "the deadlines")
+    assert armed == [1]
+
+
 # --- Commits of a cooperative member that joins ---------------------------------------------------------
 
 

@@ -149,6 +149,8 @@ class CommitSender:
     def _expire(self) -> None:
         """Fail the commits whose deadline has passed."""
         now = time.monotonic()
+        if self._timer is not None:  # a later one already: a commit that came first in the same turn armed it
+            self._timer.cancel()
         self._due, self._timer = math.inf, None
         self._queue.expire(now, "the coordinator did not take it in time")
         late = [commit for commit in self.held if now >= commit.deadline]
