@@ -30,8 +30,8 @@ from groupwright.consumer._membership.handle import Native
 from groupwright.consumer._protocol.commit_queue import CommitResult
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.membership_state import Timeline
 from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, Offset
+from groupwright.consumer._protocol.timeline import Timeline
 from groupwright.consumer.errors import ConsumerError
 from groupwright.core import ErrorCode, Partitions, RebalanceListener
 

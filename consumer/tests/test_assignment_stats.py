@@ -7,7 +7,7 @@ import pytest
 from groupwright.assignors import Assignment, Group, Member, RangeAssignor, Topic, assign
 from groupwright.consumer._coordinator.assignment_stats import evaluate_assignment
 from groupwright.consumer._coordinator.leader import change_of_members
-from groupwright.consumer._protocol.membership_state import GROUP_REBALANCING, Timeline
+from groupwright.consumer._protocol.timeline import GROUP_REBALANCING, Timeline
 from groupwright.core import GroupLoad, Leadership, Trigger
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from groupwright.consumer import Outcome, Phase
-from groupwright.consumer._protocol.membership_state import Timeline
+from groupwright.consumer._protocol.timeline import Timeline
 
 
 def test_phases_are_measured_and_added_up() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError
 
 from groupwright.consumer._protocol.events import Assign, Event
-from groupwright.consumer._protocol.membership_state import Timeline
+from groupwright.consumer._protocol.timeline import Timeline
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import ConsumerError
 from groupwright.core import LoadCheckOutcome

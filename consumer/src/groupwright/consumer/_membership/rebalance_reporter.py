@@ -7,8 +7,8 @@ import time
 from groupwright.consumer._coordinator.inbox import LoadChecked
 from groupwright.consumer._membership.listeners import Listeners
 from groupwright.consumer._protocol.events import Assign
-from groupwright.consumer._protocol.membership_state import Timeline
 from groupwright.consumer._protocol.model import MemberIdentity, count
+from groupwright.consumer._protocol.timeline import Timeline
 from groupwright.consumer._protocol.timers import Clock
 from groupwright.core import Kind, LoadCheckResult, Outcome, Partitions, Rebalance
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from groupwright.assignors import JoinedMember
 from groupwright.consumer._protocol.events import Event
-from groupwright.consumer._protocol.membership_state import Timeline
 from groupwright.consumer._protocol.model import (
     JoinGroupPayload,
     JoinGroupResponse,
@@ -21,6 +20,7 @@ from groupwright.consumer._protocol.model import (
     OffsetFetchResponse,
     SyncGroupResponse,
 )
+from groupwright.consumer._protocol.timeline import Timeline
 from groupwright.core import Partitions
 
 if TYPE_CHECKING:

@@ -6,13 +6,10 @@ So the membership uses neither: it returns events, the network thread puts them 
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from groupwright.consumer._protocol.model import MemberIdentity, Offset
+from groupwright.consumer._protocol.timeline import Timeline
 from groupwright.core import Partitions, TopicPartitionKey
-
-if TYPE_CHECKING:
-    from groupwright.consumer._protocol.membership_state import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ class Assign:
     offsets: dict[TopicPartitionKey, Offset]
     """The committed offsets. Commits that succeed before the event is applied update them in place."""
     identity: MemberIdentity
-    timeline: "Timeline | None"
+    timeline: Timeline | None
     """The rebalance that this completes; None if another round follows (KIP-429)."""
     cooperative: bool = False
 

@@ -23,12 +23,7 @@ from groupwright.assignors import MalformedBytesError
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, Closed, MaxPollExceeded, Revoke, TopicUnavailable
-from groupwright.consumer._protocol.membership_state import (
-    GROUP_REBALANCING,
-    Incoming,
-    MembershipState,
-    Timeline,
-)
+from groupwright.consumer._protocol.membership_state import Incoming, MembershipState
 from groupwright.consumer._protocol.model import (
     PROTOCOL_TYPE,
     UNREADABLE,
@@ -43,6 +38,7 @@ from groupwright.consumer._protocol.model import (
     without,
 )
 from groupwright.consumer._protocol.subscription import TopicSubscription
+from groupwright.consumer._protocol.timeline import GROUP_REBALANCING, Timeline
 from groupwright.consumer._protocol.timers import Backoff, CoordinatorLookup, Heartbeat, Jitter, Timing
 from groupwright.consumer._protocol.topic_monitor import TopicErrors, TopicMonitor
 from groupwright.consumer._protocol.transitions import PARKED, ROUND, Cause, Lifecycle, State, Step

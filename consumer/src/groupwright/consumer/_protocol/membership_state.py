@@ -1,4 +1,4 @@
-"""The state of one membership: its data, among them the rebalance under way, and its invariants.
+"""The state of one membership: its data, and its invariants.
 
 `MembershipState` is plain data. `membership.Membership` alone changes it, on one thread. Its three state
 machines change only by `MembershipState.move`, along the table in `transitions`. If the current value of a
@@ -8,12 +8,13 @@ Everything else is data that these machines do not determine, such as the partit
 and `check_invariants` say which combinations are legal. The tests check them after every input.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.model import GroupMembershipOperation, MemberIdentity, count, without
 from groupwright.consumer._protocol.subscription import TopicSubscription
+from groupwright.consumer._protocol.timeline import Timeline
 from groupwright.consumer._protocol.transitions import (
     MOVES,
     PARKED,
@@ -25,7 +26,7 @@ from groupwright.consumer._protocol.transitions import (
     State,
     Step,
 )
-from groupwright.core import ErrorCode, Leadership, Partitions, Phase, Trigger
+from groupwright.core import ErrorCode, Partitions
 
 # Tuples, since the properties below are read several times per heartbeat: a set would call `Enum.__hash__`.
 _LEAVING = (Lifecycle.UNSUBSCRIBING, Lifecycle.CLOSING, Lifecycle.FLUSHED)
@@ -33,74 +34,9 @@ _CLOSING = (Lifecycle.CLOSING, Lifecycle.FLUSHED, Lifecycle.CLOSED)
 _IN_GENERATION = (State.STABLE, State.COMPLETING_REBALANCE)
 _SESSION_STOPS = tuple(PARKED)
 
-GROUP_REBALANCING = "the group is rebalancing"
-"""Reason of a rebalance that REBALANCE_IN_PROGRESS has announced; the leader replaces it by a better one."""
-
 
 class InvariantError(AssertionError):
     """A `MembershipState` is not legal: a defect of this package."""
-
-
-@dataclass(slots=True)
-class Timeline:
-    """Phases of the rebalance under way.
-
-    The network thread records them; the polling thread ends the last one.
-
-    Attributes:
-        reason: Why this member joins again, in words.
-        started: When the rebalance began, in monotonic seconds.
-        phases: Seconds spent in each phase.
-        lost: Whether partitions were lost in it.
-        before: The partitions that were owned when it began.
-        leadership: The leader's measurements of its assignment; None in other members.
-        undecodable: By member id, the reason why the leader could not decode a subscription or user data, in
-            any round.
-        assigned_by_broker: Whether the broker assigns in the last round, since the group has KIP-848 members.
-        trigger: Whether this member or its group began the rebalance.
-    """
-
-    reason: str
-    started: float
-    phases: dict[Phase, float] = field(default_factory=dict)
-    lost: bool = False
-    before: Partitions = field(default_factory=dict)
-    leadership: Leadership | None = None
-    undecodable: dict[str, str] = field(default_factory=dict)
-    assigned_by_broker: bool = False
-    trigger: Trigger = field(init=False)
-    _current: tuple[Phase, float] | None = None
-
-    def __post_init__(self) -> None:
-        """Set the trigger, which `replace_reason` does not change."""
-        self.trigger = Trigger.GROUP if self.reason is GROUP_REBALANCING else Trigger.MEMBER
-
-    def begin(self, phase: Phase, now: float) -> None:
-        """Start a phase, and end another one that is still open.
-
-        If this phase is open (a retry), it continues.
-        """
-        if self._current is not None and self._current[0] is not phase:
-            self.end(self._current[0], now)
-        if self._current is None:
-            self._current = (phase, now)
-
-    def end(self, phase: Phase, now: float) -> None:
-        """Add the time since `begin` to the phase's total; no effect if the phase is not open."""
-        if self._current is not None and self._current[0] is phase:
-            self.phases[phase] = self.phases.get(phase, 0.0) + now - self._current[1]
-            self._current = None
-
-    def assignment_computed(self, change: str | None, undecodable: Mapping[str, str]) -> None:
-        """Record what only the leader knows: the members that joined and left, and the undecodable ones."""
-        if change is not None and self.reason == GROUP_REBALANCING:
-            self.reason = change
-        self.undecodable |= undecodable
-
-    def assignment_evaluated(self, leadership: Leadership) -> None:
-        """Record the quality of the leader's assignment; moves are summed over the rounds of a rebalance."""
-        first = self.leadership
-        self.leadership = leadership if first is None else first.followed_by(leadership)
 
 
 @dataclass(slots=True)
