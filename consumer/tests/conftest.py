@@ -116,6 +116,10 @@ class Player:
             later, with_args = self._later.popleft()
             self.feed(later, *with_args)
 
+    def reply(self, request: act.Request, reply: act.Reply) -> None:
+        """Reply to a request, one that was asked or one of the past."""
+        self.feed(self.member.reply, request, reply)
+
     def _do(self, action: act.Action) -> None:
         match action:
             case act.DeliverEvent(TopicUnavailable() as event):
@@ -132,7 +136,7 @@ class Player:
             case act.NotifyAssignor():
                 self.notified.append(action)
             case act.SendOffsetCommits() if self.commits_end:
-                self._later.append((action.answered, (self.member, None)))
+                self._later.append((self.member.reply, (action, act.Answered())))
             case act.FetchMetadata():
                 self.looks.append(action)
             case _:
@@ -142,13 +146,13 @@ class Player:
         for event in self.inbox:
             if isinstance(event, Assign | Revoke) and event.ticket == ticket:
                 self.inbox.remove(event)
-                self._later.append((act.WithdrawEvent(ticket).withdrawn, (self.member,)))
+                self._later.append((self.member.withdrawn, (ticket,)))
                 return
 
     def _fail_requests(self) -> None:
         for action in list(self.asked):
             if isinstance(action, act.Request) and action.to_coordinator:
-                self._later.append((action.disconnected, (self.member,)))
+                self._later.append((self.member.reply, (action, act.Disconnected())))
                 self.asked.remove(action)
 
     def take(self, kind: type[_Action]) -> _Action:
@@ -185,7 +189,7 @@ class Player:
 
     def find(self) -> None:
         """Answer the look-up: here is the coordinator. Topics that are subscribed to by name exist."""
-        self.feed(self.take(act.FindCoordinator).answered, self.member, None)
+        self.reply(self.take(act.FindCoordinator), act.Answered())
         if any(look.topics for look in self.looks):
             self.see()
 
@@ -210,26 +214,26 @@ class Player:
                 "members": (JoinedMember(member_id, None, b""),) if leads else (),
             }
             fields = usual | fields
-        self.feed(sent.answered, self.member, JoinGroupResponse(error=error, **fields))
+        self.reply(sent, act.Answered(JoinGroupResponse(error=error, **fields)))
 
     def answer_sync(self, partitions: Partitions | bytes = b"", error: int = 0, **fields: Any) -> None:
         """Answer SyncGroup with an assignment."""
         sent = self.take(act.SendSyncGroup)
         data = partitions if isinstance(partitions, bytes) else encode_assignment(partitions)
         usual = {"protocol_type": "consumer", "protocol": "range", "assignment": data if error == 0 else b""}
-        self.feed(sent.answered, self.member, SyncGroupResponse(error=error, **(usual | fields)))
+        self.reply(sent, act.Answered(SyncGroupResponse(error=error, **(usual | fields))))
 
     def answer_offsets(self, committed: int = 7, error: int = 0, **fields: Any) -> None:
         """Answer OffsetFetch with the same committed offset for every partition."""
         sent = self.take(act.FetchOffsets)
         offsets = dict.fromkeys(keys(sent.partitions), Offset(committed))
         usual: dict[str, Any] = {"offsets": offsets, "errors": dict.fromkeys(offsets, 0)}
-        self.feed(sent.answered, self.member, OffsetFetchResponse(error=error, **(usual | fields)))
+        self.reply(sent, act.Answered(OffsetFetchResponse(error=error, **(usual | fields))))
 
     def answer_heartbeat(self, error: int = 0, identity: MemberIdentity | None = None) -> None:
         """Answer a heartbeat, sent by this member now or by the one of a former `identity`."""
         sent = self.take(act.SendHeartbeat)
-        self.feed(self.member.heartbeat_answered, identity or sent.identity, error)
+        self.reply(sent if identity is None else act.SendHeartbeat(identity), act.Answered(error))
 
     def answer_plan(self, topics: Mapping[str, int], *absent: str) -> None:
         """Let the leader's assignor return a plan for `topics` (name to partitions) and for absent ones."""
@@ -237,12 +241,12 @@ class Player:
         asked = {*topics, *absent}
         assignments = {} if plan.skip else {"m-1": b"t:0"}
         computed = act.GroupAssignment(assignments, frozenset(asked), topics_answer(topics))
-        self.feed(plan.answered, self.member, computed)
+        self.reply(plan, act.Answered(computed))
 
     def answer_look(self, topics: Mapping[str, int], **fields: Any) -> None:
         """Answer Metadata: these topics exist, with so many partitions."""
         assert len(self.looks) == 1, self.looks
-        self.feed(self.looks.pop().answered, self.member, topics_answer(topics, **fields))
+        self.reply(self.looks.pop(), act.Answered(topics_answer(topics, **fields)))
 
     def see(self) -> None:
         """Answer Metadata: all topics that were asked for by name exist."""
@@ -250,7 +254,7 @@ class Player:
 
     def answer_leave(self, error: int = 0) -> None:
         """Answer LeaveGroup."""
-        self.feed(self.take(act.SendLeaveGroup).answered, self.member, error)
+        self.reply(self.take(act.SendLeaveGroup), act.Answered(error))
 
     # --- The application
 

@@ -109,7 +109,7 @@ def test_a_timer_that_falls_due_during_an_action_is_not_missed(
 
     def begin(now: float) -> list[act.Action]:
         rig.member.subscribe(parse_subscription(["t"]), now)
-        rig.member.coordinator_missing(None, "", now)
+        rig.member.reply(act.FindCoordinator(), act.Disconnected(), now)
         return [act.NotifyAssignor("range", {}, 1)]
 
     def start(now: float) -> bool:
@@ -130,7 +130,7 @@ def test_a_tick_that_comes_after_another_input_leaves_one_timer(
 
     def wait_to_look_up(now: float) -> list[act.Action]:
         rig.member.subscribe(parse_subscription(["t"]), now)
-        rig.member.coordinator_missing(None, "", now)
+        rig.member.reply(act.FindCoordinator(), act.Disconnected(), now)
         return []
 
     def tick_late() -> None:
@@ -287,7 +287,7 @@ def test_a_reason_is_logged_again_once_the_coordinator_was_found(
             script.say("find_coordinator", (0, ""))
             eventually(lambda: caplog.text.count("the group's coordinator was found") == times, "the end")  # noqa: B023 - as above
             script.say("find_coordinator", NoBrokerError("no route"))
-            rig.driver.call(rig.member.heartbeat_unanswered)
+            rig.driver.call(rig.member.reply, act.SendHeartbeat(MemberIdentity()), act.Disconnected())
 
 
 # --- Steps that cannot be sent, or that a defect cuts short ---------------------------------------------

@@ -43,10 +43,10 @@ class Coordinator:
             self._ids += 1
             self.pending.add(f"m-{self._ids}")
             answer = JoinGroupResponse(ErrorCode.MEMBER_ID_REQUIRED, member_id=f"m-{self._ids}")
-            player.feed(player.member.joined, sent.attempt, answer)
+            player.reply(sent, act.Answered(answer))
             return
         if member_id not in self.pending | self.members.keys():
-            player.feed(player.member.joined, sent.attempt, JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
+            player.reply(sent, act.Answered(JoinGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID)))
             return
         self.pending.discard(member_id)
         self.members[member_id] = sent
@@ -64,7 +64,7 @@ class Coordinator:
         self.rebalancing = True
         syncing, self.syncing = self.syncing, {}
         for player, parked in syncing.values():
-            player.feed(parked.answered, player.member, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
+            player.reply(parked, act.Answered(SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS)))
         if not self.joining or self.joining.keys() < self.members.keys():
             return
         self.rebalancing, self.synced = False, False
@@ -81,7 +81,7 @@ class Coordinator:
             answer = JoinGroupResponse(
                 0, self.generation, "consumer", self.protocol, leader, id_, rows if id_ == leader else ()
             )
-            other.feed(other.member.joined, waiting.attempt, answer)
+            other.reply(waiting, act.Answered(answer))
 
     def sync(self, player: "Player", sent: act.SendSyncGroup) -> None:
         if sent.identity.member_id not in self.members:
@@ -98,9 +98,9 @@ class Coordinator:
                 syncing, self.syncing = self.syncing, {}
                 for id_, (other, parked) in syncing.items():
                     answer = SyncGroupResponse(0, "consumer", self.protocol, self.assignments.get(id_, b""))
-                    other.feed(parked.answered, other.member, answer)
+                    other.reply(parked, act.Answered(answer))
             return
-        player.feed(sent.answered, player.member, answer)
+        player.reply(sent, act.Answered(answer))
 
     def heartbeat(self, sent: act.SendHeartbeat) -> int:
         if sent.identity.member_id not in self.members:
@@ -162,7 +162,7 @@ class World:
         member, coordinator = player.member, self.coordinator
         match action:
             case act.FindCoordinator():
-                player.feed(member.coordinator_found)
+                player.reply(action, act.Answered())
             case act.SendJoinGroup() if member.awaits(action.attempt):
                 coordinator.join(player, action)
             case act.PerformAssignment():
@@ -170,19 +170,18 @@ class World:
                 plan = perform_assignment(
                     self.assignors[id(player)][action.protocol], action.members, topics.topics
                 )
-                player.feed(
-                    action.answered, member, act.GroupAssignment(plan, frozenset(self.topics), topics)
-                )
+                computed = act.GroupAssignment(plan, frozenset(self.topics), topics)
+                player.reply(action, act.Answered(computed))
             case act.SendSyncGroup() if member.awaits(action.attempt):
                 coordinator.sync(player, action)
             case act.FetchOffsets():
                 player.asked.append(action)
                 player.answer_offsets()
             case act.SendHeartbeat():
-                player.feed(member.heartbeat_answered, action.identity, coordinator.heartbeat(action))
+                player.reply(action, act.Answered(coordinator.heartbeat(action)))
             case act.SendLeaveGroup():
                 coordinator.leave(action.identity.member_id)
-                player.feed(action.answered, member, 0)
+                player.reply(action, act.Answered(0))
 
     def check(self) -> None:
         owners: dict[TopicPartitionKey, Player] = {}

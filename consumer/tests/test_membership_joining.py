@@ -131,7 +131,7 @@ def test_the_leader_plans_and_a_follower_only_asks(player: "Player") -> None:
     assert not player.asks(act.SendSyncGroup)
 
     computed = act.GroupAssignment({"m-1": b"t:0"}, frozenset({"t"}), MetadataResponse())
-    player.feed(plan.answered, player.member, computed)
+    player.reply(plan, act.Answered(computed))
     assert player.take(act.SendSyncGroup).assignment is computed
 
 
@@ -312,7 +312,7 @@ def test_a_broker_that_is_too_old_is_reported_and_not_retried(stable: "Player") 
     """The client knows before it sends; it treated this as a broken connection and retried forever."""
     rejoining(stable)
     sent = stable.take(act.SendJoinGroup)
-    stable.feed(sent.refused, stable.member, 35, "the broker is too old")
+    stable.reply(sent, act.Refused(35, "the broker is too old"))
 
     assert [(refusal.error, refusal.detail) for refusal in stable.refused] == [(35, "the broker is too old")]
     stable.wait(60, polling=False)
@@ -335,7 +335,7 @@ def test_a_step_that_a_defect_cut_short_does_not_stay_open(
         player.answer_join(leads=kind is act.PerformAssignment)
     if kind is act.FetchOffsets:
         player.answer_sync({"t": (0,)})
-    player.feed(player.take(kind).broken, player.member)
+    player.reply(player.take(kind), act.Broken())
     assert not player.asks(act.SendJoinGroup)
 
     player.feed(player.member.resume)
@@ -508,12 +508,7 @@ def test_a_static_member_is_fenced_once_the_group_was_stored_with_its_id(
 
 def test_an_assignor_that_fails_is_told_and_tried_again_when_the_application_polls(player: "Player") -> None:
     player.plan()
-    player.feed(
-        player.member.assignment_failed,
-        player.take(act.PerformAssignment).attempt,
-        0,
-        "the assignor failed: why",
-    )
+    player.reply(player.take(act.PerformAssignment), act.Refused(0, "the assignor failed: why"))
 
     assert [(refusal.error, refusal.detail) for refusal in player.refused] == [
         (0, "the assignor failed: why")
@@ -619,7 +614,7 @@ def test_the_look_up_is_repeated_with_growing_pauses(player: "Player") -> None:
     started = player.now
     for _ in range(8):
         player.take(act.FindCoordinator)
-        player.feed(player.member.coordinator_missing, None, "")
+        player.reply(act.FindCoordinator(), act.Disconnected())
         assert not player.asks(act.FindCoordinator)
         due = player.member.next_tick(player.now)
         assert due is not None
@@ -632,7 +627,7 @@ def test_the_look_up_is_repeated_with_growing_pauses(player: "Player") -> None:
 def test_a_refused_look_up_is_told_and_tried_again_when_the_application_polls(player: "Player") -> None:
     player.subscribe("t")
     player.take(act.FindCoordinator)
-    player.feed(player.member.coordinator_missing, 30, "not allowed")
+    player.reply(act.FindCoordinator(), act.Refused(30, "not allowed"))
     assert [(refusal.error, refusal.detail) for refusal in player.refused] == [(30, "not allowed")]
     player.wait(60)
     assert player.asked == []

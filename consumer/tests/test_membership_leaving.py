@@ -58,7 +58,7 @@ def test_closing_waits_for_the_commits_before_it_ends(
     assert not player.asks(act.SendLeaveGroup)
     assert not closed(player)
 
-    player.feed(player.member.commits_ended, commits.attempt)
+    player.reply(commits, act.Answered())
     if not static:
         player.answer_leave()
     assert closed(player)
@@ -71,7 +71,7 @@ def test_closing_outside_of_any_group_waits_for_the_commits_too(player: "Player"
     assert not closed(player)
     player.find()  # and meanwhile the coordinator is looked up for them
 
-    player.feed(player.member.commits_ended, player.take(act.SendOffsetCommits).attempt)
+    player.reply(player.take(act.SendOffsetCommits), act.Answered())
     assert closed(player)
 
 
@@ -164,7 +164,7 @@ def test_a_leader_that_closes_drops_its_plan(player: "Player") -> None:
     plan = player.take(act.PerformAssignment)
     player.feed(player.member.close)
     computed = act.GroupAssignment({"m-1": b""}, frozenset({"t"}), MetadataResponse())
-    player.feed(plan.answered, player.member, computed)
+    player.reply(plan, act.Answered(computed))
 
     assert [type(action) for action in player.asked] == [act.SendLeaveGroup]
 
@@ -218,7 +218,7 @@ def test_without_a_coordinator_there_is_nobody_to_tell(stable: "Player") -> None
     stable.feed(stable.member.close)
     stable.serve()
     assert not closed(stable)
-    stable.feed(stable.member.coordinator_missing, None, "")
+    stable.reply(act.FindCoordinator(), act.Disconnected())
 
     assert not stable.asks(act.SendLeaveGroup)
     assert stable.asks(act.StayInGroup)
@@ -232,7 +232,7 @@ def test_a_coordinator_that_moves_is_looked_up_to_be_told(stable: "Player", leav
     stable.disconnect()
     stable.feed(getattr(stable.member, leaving))
     stable.serve()
-    stable.feed(stable.take(act.FindCoordinator).unavailable, stable.member)
+    stable.reply(stable.take(act.FindCoordinator), act.Unavailable())
     assert not stable.asks(act.SendLeaveGroup)
     stable.wait(1)
     stable.find()
@@ -248,7 +248,7 @@ def test_a_look_up_that_is_refused_ends_the_leaving(stable: "Player") -> None:
     stable.disconnect()
     stable.feed(stable.member.close)
     stable.serve()
-    stable.feed(stable.member.coordinator_missing, 30, "not allowed")
+    stable.reply(act.FindCoordinator(), act.Refused(30, "not allowed"))
 
     assert stable.asks(act.StayInGroup)
     assert closed(stable)
@@ -317,7 +317,7 @@ def test_one_whose_coordinator_has_moved_stays_if_no_broker_knows_the_next_one(s
     stable.feed(stable.member.close)
     stable.serve()
     stable.answer_leave(ErrorCode.NOT_COORDINATOR)
-    stable.feed(stable.member.coordinator_missing, None, "")
+    stable.reply(act.FindCoordinator(), act.Disconnected())
 
     assert stable.take(act.StayInGroup) == act.StayInGroup(by_design=False)
     assert closed(stable)
@@ -407,7 +407,7 @@ def test_what_was_given_up_on_is_no_longer_awaited(player: "Player") -> None:
     player.plan()
     attempt = player.take(act.PerformAssignment).attempt
     assert player.member.awaits(attempt)
-    player.feed(player.member.coordinator_missing, None, "")
+    player.reply(act.FindCoordinator(), act.Disconnected())
     player.beat()
     player.answer_heartbeat(25)
     assert not player.member.awaits(attempt)
@@ -476,11 +476,11 @@ def test_nothing_is_asked_for_after_the_close(stable: "Player") -> None:
     assert stable.member.next_tick(stable.now) is None
     asked, drops, inbox = list(stable.asked), stable.drops, list(stable.inbox)
 
-    stable.feed(stable.member.heartbeat_answered, heartbeat.identity, 25)
-    stable.feed(stable.member.heartbeat_unanswered)
+    stable.reply(heartbeat, act.Answered(25))
+    stable.reply(heartbeat, act.Disconnected())
     stable.feed(stable.member.commit_answered, identity, 16)
     stable.feed(stable.member.commit_unanswered)
-    stable.feed(stable.member.coordinator_missing, 30, "not allowed")
+    stable.reply(act.FindCoordinator(), act.Refused(30, "not allowed"))
     stable.subscribe("u")
     stable.feed(stable.member.resume)
     stable.feed(stable.member.want_coordinator)
@@ -494,7 +494,7 @@ def test_a_member_that_was_refused_can_unsubscribe_and_be_used_by_hand(player: "
     player.find()
     player.answer_join(30)
     player.feed(player.member.unsubscribe)
-    player.feed(player.member.coordinator_missing, None, "")
+    player.reply(act.FindCoordinator(), act.Disconnected())
     player.asked.clear()
 
     player.member.coordinator.lost(player.now)
@@ -506,6 +506,6 @@ def test_a_member_that_was_refused_can_unsubscribe_and_be_used_by_hand(player: "
 def test_a_leaving_that_a_defect_cut_short_ends(stable: "Player") -> None:
     stable.feed(stable.member.close)
     stable.serve()
-    stable.feed(stable.take(act.SendLeaveGroup).broken, stable.member)
+    stable.reply(stable.take(act.SendLeaveGroup), act.Broken())
 
     assert closed(stable)

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 from groupwright.assignors import Topic
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Closed, Event, MaxPollExceeded, Revoke
-from groupwright.consumer._protocol.model import MemberIdentity, MetadataResponse, keys
+from groupwright.consumer._protocol.model import JoinGroupPayload, MemberIdentity, MetadataResponse, keys
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.transitions import State, Step
 
@@ -148,7 +148,7 @@ class World(RuleBasedStateMachine):
                 self.player.answer_heartbeat(data.draw(CODES))
             case act.SendLeaveGroup():
                 self.player.asked.remove(action)
-                self.feed(action.answered, self.member, data.draw(CODES))
+                self.reply(action, act.Answered(data.draw(CODES)))
         self.check()
 
     @precondition(lambda self: self.player.looks)
@@ -159,9 +159,9 @@ class World(RuleBasedStateMachine):
         else:
             look = self.player.looks.pop()
             if refusal is None:
-                self.feed(look.disconnected, self.member)
+                self.reply(look, act.Disconnected())
             else:
-                self.feed(look.refused, self.member, refusal, "no answer")
+                self.reply(look, act.Refused(refusal, "no answer"))
         self.check()
 
     def odd_join(self, data: st.DataObject) -> dict[str, Any]:
@@ -170,20 +170,20 @@ class World(RuleBasedStateMachine):
     def end_look_up(self, how: str) -> None:
         action = self.player.take(act.FindCoordinator)
         if how == "found":
-            self.feed(action.answered, self.member, None)
+            self.reply(action, act.Answered())
         elif how == "refused":
-            self.feed(action.refused, self.member, 30, how)
+            self.reply(action, act.Refused(30, how))
         else:
-            self.feed(action.disconnected, self.member)
+            self.reply(action, act.Disconnected())
 
     def end_plan(self, plan: act.PerformAssignment, *, works: bool) -> None:
         self.player.asked.remove(plan)
         if works:
             answer = MetadataResponse({"t": Topic(2)})
             computed = act.GroupAssignment({"m-1": b"t:0"}, frozenset({"t", "u"}), answer)
-            self.feed(plan.answered, self.member, computed)
+            self.reply(plan, act.Answered(computed))
         else:
-            self.feed(plan.refused, self.member, 0, "it failed")
+            self.reply(plan, act.Refused(0, "it failed"))
 
     @precondition(lambda self: self.player.asked)
     @rule(data=st.data(), defect=st.booleans())
@@ -194,10 +194,10 @@ class World(RuleBasedStateMachine):
             return
         self.player.asked.remove(action)
         if defect:
-            self.feed(action.broken, self.member)
+            self.reply(action, act.Broken())
             self.feed(self.member.resume)
         else:
-            self.feed(action.refused, self.member, 35, "too old")
+            self.reply(action, act.Refused(35, "too old"))
 
     @rule()
     def the_connection_breaks(self) -> None:
@@ -210,14 +210,20 @@ class World(RuleBasedStateMachine):
         """Such as the response to an abandoned attempt: it must change nothing."""
         old = data.draw(st.integers(0, max(0, self.member.facts.attempt - 1)))
         before = (self.member.identity, self.member.state, self.member.owned)
-        self.feed(self.member.disconnected, old)
-        self.feed(self.member.leave_answered, old, 0)
-        self.feed(self.member.leave_ended, old)
+        identity = self.member.identity
+        requests: list[act.Request] = [
+            act.SendJoinGroup(old, JoinGroupPayload("m-1", ())),
+            act.PerformAssignment(old, "range", ()),
+            act.SendSyncGroup(old, identity),
+            act.FetchOffsets(old, {"t": (0,)}),
+            act.SendOffsetCommits(old),
+            act.SendLeaveGroup(old, identity, "why"),
+        ]
+        request = data.draw(st.sampled_from(requests))
+        for reply in (act.Answered(), act.Disconnected(), act.Refused(35, "late"), act.Broken()):
+            self.reply(request, reply)
         self.feed(self.member.taken, old)
         self.feed(self.member.applied, old)
-        self.feed(self.member.assignment_failed, old, 0, "late")
-        self.feed(self.member.refused, old, 35, "late")
-        self.feed(self.member.broken, old)
         assert before == (self.member.identity, self.member.state, self.member.owned)
 
     # --- What must hold
@@ -225,6 +231,9 @@ class World(RuleBasedStateMachine):
     def feed(self, method: Callable[..., list[act.Action]], *args: Any) -> None:
         self.player.feed(method, *args)
         self.check()
+
+    def reply(self, request: act.Request, reply: act.Reply) -> None:
+        self.feed(self.member.reply, request, reply)
 
     def check_event(self, event: Assign | Revoke) -> None:
         """No partition is gained twice or revoked unheld; an eager application holds all or none."""
@@ -358,7 +367,7 @@ class World(RuleBasedStateMachine):
                 self.player.answer_heartbeat()
             case act.SendLeaveGroup():
                 self.player.asked.remove(action)
-                self.feed(action.answered, self.member, 0)
+                self.reply(action, act.Answered(0))
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])

@@ -74,7 +74,7 @@ def test_an_illegal_transition_raises_and_moves_nothing(node: Node, cause: Cause
 def refuse_lookup(player: "Player") -> None:
     """Lose the coordinator to a commit that has no response; its look-up is then refused."""
     player.feed(player.member.commit_unanswered)
-    player.feed(player.take(act.FindCoordinator).refused, player.member, 30, "not allowed")
+    player.reply(player.take(act.FindCoordinator), act.Refused(30, "not allowed"))
 
 
 def a_round_with_errors(player: "Player") -> None:
@@ -110,7 +110,7 @@ def a_lost_generation(player: "Player") -> None:
 def refused_look_ups(player: "Player") -> None:
     """The look-up is refused while JoinGroup waits for commits, and again while the assignor runs."""
     player.subscribe("t")
-    player.feed(player.take(act.FindCoordinator).refused, player.member, 30, "not allowed")
+    player.reply(player.take(act.FindCoordinator), act.Refused(30, "not allowed"))
     player.feed(player.member.resume)
     player.wait(2)
     player.find()
@@ -118,7 +118,7 @@ def refused_look_ups(player: "Player") -> None:
     refuse_lookup(player)
     assert player.member.state is State.UNJOINED
     joined = JoinGroupResponse(0, 1, "consumer", "range", "m-1", "m-1", ())
-    player.feed(sent.answered, player.member, joined)
+    player.reply(sent, act.Answered(joined))
     player.feed(player.member.resume)
     player.wait(2)
     player.find()
@@ -148,7 +148,7 @@ def close(player: "Player") -> None:
 
 def a_plan_that_fails(player: "Player") -> None:
     player.plan()
-    player.feed(player.take(act.PerformAssignment).refused, player.member, 0, "it failed")
+    player.reply(player.take(act.PerformAssignment), act.Refused(0, "it failed"))
 
 
 def leaving_in_a_plan(player: "Player") -> None:

@@ -157,11 +157,8 @@ def test_a_leader_that_is_expelled_while_it_plans_joins_again(
     player.answer_heartbeat(error)
     assert player.take(act.SendJoinGroup).request.member_id == member_id
 
-    player.feed(
-        player.take(act.PerformAssignment).answered,
-        player.member,
-        act.GroupAssignment({"m-1": b"t:0"}, frozenset({"t"}), MetadataResponse()),
-    )
+    computed = act.GroupAssignment({"m-1": b"t:0"}, frozenset({"t"}), MetadataResponse())
+    player.reply(player.take(act.PerformAssignment), act.Answered(computed))
     assert not player.asks(act.SendSyncGroup)
 
 
@@ -220,11 +217,11 @@ def test_a_refused_look_up_takes_nothing_away_before_the_session_ends(
     player = new_player(static=static)
     player.join({"t": (0,)})
     player.disconnect()
-    player.feed(player.member.coordinator_missing, None, "")
+    player.reply(act.FindCoordinator(), act.Disconnected())
     player.beat()
     player.disconnect()
     player.asked.clear()
-    player.feed(player.member.coordinator_missing, 30, "not allowed")
+    player.reply(act.FindCoordinator(), act.Refused(30, "not allowed"))
     assert [(refusal.error, refusal.detail) for refusal in player.refused] == [(30, "not allowed")]
     assert not player.inbox
     player.feed(player.member.resume)
@@ -369,11 +366,8 @@ def test_a_leader_whose_application_is_silent_gives_up_its_plan(stable: "Player"
     assert isinstance(stable.serve(), MaxPollExceeded)
     assert stable.asks(act.SendLeaveGroup)
 
-    stable.feed(
-        stable.take(act.PerformAssignment).answered,
-        stable.member,
-        act.GroupAssignment({}, frozenset({"t"}), MetadataResponse()),
-    )
+    computed = act.GroupAssignment({}, frozenset({"t"}), MetadataResponse())
+    stable.reply(stable.take(act.PerformAssignment), act.Answered(computed))
     assert not stable.asks(act.SendSyncGroup)
 
 
@@ -560,7 +554,7 @@ def test_a_commit_by_hand_looks_the_coordinator_up_without_a_subscription(player
 def test_a_commit_looks_the_coordinator_up_again_after_a_refusal(player: "Player") -> None:
     """Without it none is looked up before the application polls."""
     player.feed(player.member.want_coordinator)
-    player.feed(player.member.coordinator_missing, 30, "not allowed")
+    player.reply(act.FindCoordinator(), act.Refused(30, "not allowed"))
     player.asked.clear()
     player.wait(60)
     assert player.asked == []

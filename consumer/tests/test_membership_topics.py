@@ -135,7 +135,7 @@ def test_a_look_that_failed_is_repeated_and_harmless(leader: "Player") -> None:
     alive(leader, 1.0)
     for _ in range(3):
         leader.looks.clear()
-        leader.feed(leader.member.topics_missing, 29, "not allowed")
+        leader.reply(act.FetchMetadata(None), act.Refused(29, "not allowed"))
         alive(leader, 1.0)
         assert leader.looks == [act.FetchMetadata(("t", "u"))]
 
@@ -164,9 +164,7 @@ def test_a_leader_that_returns_watches_the_topics_though_it_made_no_plan(
 
 def test_a_leader_that_may_not_see_a_topic_says_which(patient: "Player") -> None:
     patient.plan()
-    patient.feed(
-        patient.member.assignment_failed, patient.take(act.PerformAssignment).attempt, 29, "may not see 'u'"
-    )
+    patient.reply(patient.take(act.PerformAssignment), act.Refused(29, "may not see 'u'"))
 
     assert [(refusal.error, refusal.detail) for refusal in patient.refused] == [(29, "may not see 'u'")]
 
@@ -273,7 +271,7 @@ def test_topics_that_cannot_be_looked_at_are_looked_at_again(patient: "Player") 
     patient.subscribe("^t")
     patient.find()
     patient.looks.clear()
-    patient.feed(patient.member.topics_missing, None, "")
+    patient.reply(act.FetchMetadata(None), act.Disconnected())
     assert not patient.looks
     patient.wait(patient.timing.retry_backoff)
     patient.answer_look({"t": 1})
@@ -285,7 +283,7 @@ def test_a_refusal_to_show_the_topics_is_told(patient: "Player") -> None:
     patient.subscribe("^t")
     patient.find()
     patient.looks.clear()
-    patient.feed(patient.member.topics_missing, 58, "wrong password")
+    patient.reply(act.FetchMetadata(None), act.Refused(58, "wrong password"))
     assert [(refusal.error, refusal.detail) for refusal in patient.refused] == [(58, "wrong password")]
     patient.wait(10)
     assert not patient.looks
@@ -301,7 +299,7 @@ def lacking(player: "Player") -> None:
     """Subscribe to t, and to two topics that are not available; JoinGroup is sent."""
     player.subscribe("t", "u", "secret")
     player.take(act.FindCoordinator)
-    player.feed(player.member.coordinator_found)
+    player.reply(act.FindCoordinator(), act.Answered())
 
     assert not player.asks(act.SendJoinGroup)
     assert player.looks == [act.FetchMetadata(("secret", "t", "u"))]
@@ -370,7 +368,7 @@ def test_a_named_topic_that_was_deleted_is_the_leaders_business(patient: "Player
 def test_a_look_at_the_subscription_before_says_nothing_of_the_next(player: "Player") -> None:
     player.subscribe("t")
     player.take(act.FindCoordinator)
-    player.feed(player.member.coordinator_found)
+    player.reply(act.FindCoordinator(), act.Answered())
     player.subscribe("t", "u")
     player.answer_look({"t": 1})
 
@@ -400,7 +398,7 @@ def test_a_refused_look_up_is_told_once_until_the_coordinator_is_found(player: "
             player.answer_join(16)
         else:
             player.take(act.FindCoordinator)
-            player.feed(player.member.coordinator_missing, error, "not allowed")
+            player.reply(act.FindCoordinator(), act.Refused(error, "not allowed"))
             reported.append((error, player.refused[-1].repeated))
             player.feed(player.member.resume)
         player.wait(2.0)

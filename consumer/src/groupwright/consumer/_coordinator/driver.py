@@ -111,7 +111,7 @@ class Driver:
         self._warned_of_missing = False
         self._broker_assigns = False
         """True if the group had no leader when this member last joined it."""
-        self._exchanges: dict[type, tuple[str, Callable[[Any], Coroutine[Any, Any, Any]]]] = {
+        self._exchanges: dict[type[act.Request], tuple[str, Callable[[Any], Coroutine[Any, Any, Any]]]] = {
             act.FetchMetadata: ("Metadata", lambda action: network.fetch_topics(action.topics)),
             act.SendJoinGroup: ("JoinGroup", self._send_join),
             act.SendSyncGroup: ("SyncGroup", self._send_sync),
@@ -245,7 +245,7 @@ class Driver:
                 self._inbox.put(event)
             case act.WithdrawEvent(ticket):
                 if self._inbox.withdraw(ticket):
-                    self.call(action.withdrawn, self._membership)
+                    self.call(self._membership.withdrawn, ticket)
             case act.DropConnection():
                 self._drops += 1
                 self._network.drop_connection()
@@ -294,26 +294,29 @@ class Driver:
             self._fail(error)
             if isinstance(action, act.Request):
                 # Otherwise the membership would wait for the reply forever.
-                self._feed(action.broken, self._membership)
+                self._reply(action, act.Broken())
 
-    async def _exchange(self, action: act.Request[Any]) -> None:
+    def _reply(self, request: act.Request, reply: act.Reply) -> None:
+        self._feed(self._membership.reply, request, reply)
+
+    async def _exchange(self, action: act.Request) -> None:
         """Send a request, and feed the membership the reply that fits the result."""
         name, send = self._exchanges[type(action)]
-        member, drops = self._membership, self._drops
+        drops = self._drops
         try:
             response = await send(action)
         except RequestRefusedError as error:
             if not isinstance(action, act.StepRequest):  # a step's refusal is reported to the application
                 self._warn(f"{name} was refused", error)
-            self._feed(action.refused, member, error.code, str(error))
+            self._reply(action, act.Refused(error.code, str(error)))
         except DisconnectedError as error:
             if drops == self._drops:  # else the membership ended it, such as a parked JoinGroup at close
                 self._warn(f"{name} had no response", error)
-            self._feed(action.disconnected, member)
+            self._reply(action, act.Disconnected())
         except _AbandonedError:
             pass
         else:
-            self._feed(action.answered, member, response)
+            self._reply(action, act.Answered(response))
 
     def _warn(self, message: str, reason: DisconnectedError) -> None:
         """Log a request that failed, unless it failed because this member closes its connections."""
@@ -321,30 +324,29 @@ class Driver:
             self._log.warning("%s: %s", message, reason)
 
     async def _look_up(self, action: act.FindCoordinator) -> None:
-        member = self._membership
         try:
             code, message = await self._network.find_coordinator()
         except RequestRefusedError as error:
             self._commits.refuse(str(error), WAIT_COORDINATOR)
-            self._feed(action.refused, member, error.code, str(error))
+            self._reply(action, act.Refused(error.code, str(error)))
         except DisconnectedError as error:
             self._warn_of_missing(str(error), at_once=isinstance(error, NoBrokerError))
-            self._feed(action.disconnected, member)
+            self._reply(action, act.Disconnected())
         else:
             if code == ErrorCode.NONE:
                 if self._warned_of_missing and self._missing_since is not None:
                     seconds = time.monotonic() - self._missing_since
                     self._log.info("the group's coordinator was found after %.1f s", seconds)
                 self._missing_since, self._warned_of_missing = None, False
-                self._feed(action.answered, member, None)
+                self._reply(action, act.Answered())
                 self._on_coordinator_found()
             elif classify(Api.FIND_COORDINATOR, code) is ErrorAction.FATAL:
                 self._commits.refuse(message or error_name(code), WAIT_COORDINATOR)
                 detail = ": ".join(filter(None, ("FindCoordinator response error", message)))
-                self._feed(action.refused, member, code, detail)
+                self._reply(action, act.Refused(code, detail))
             else:
                 self._warn_of_missing(self._network.lookup_failures)
-                self._feed(action.unavailable, member)
+                self._reply(action, act.Unavailable())
         self._commits.pump()  # the coordinator is known now, or commits were refused
 
     def _warn_of_missing(self, reasons: str, *, at_once: bool = False) -> None:
@@ -394,15 +396,15 @@ class Driver:
                 skip=action.skip,
             )
         except RequestRefusedError as error:
-            self._feed(action.refused, member, error.code, str(error))
+            self._reply(action, act.Refused(error.code, str(error)))
         except Exception as error:  # noqa: BLE001 - user code; `poll` raises the error
             raised = (type(error), error, application_traceback(error))
             self._log.error("the assignor %r failed", action.protocol, exc_info=raised)
             detail = f"the assignor {action.protocol!r} failed: {type(error).__name__}: {error}"
-            self._feed(action.refused, member, ErrorCode.NONE, detail)
+            self._reply(action, act.Refused(ErrorCode.NONE, detail))
         else:
             if assignment is not None:
-                self._feed(action.answered, member, assignment)
+                self._reply(action, act.Answered(assignment))
 
     async def _send_sync(self, action: act.SendSyncGroup) -> SyncGroupResponse:
         assignments = {} if action.assignment is None else action.assignment.assignments

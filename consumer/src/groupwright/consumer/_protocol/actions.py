@@ -1,35 +1,63 @@
-"""Actions: what the membership has its driver do. Each is a value, with methods for its replies.
+"""Actions: what the membership has its driver do, and replies: how a `Request` ended. All are values.
 
-A reply is a method of the action, which calls the matching input of `Membership` and passes it the attempt or
-ticket of the action. So the driver and the tests need not know the inputs. Like an input, a reply takes the
-time as its last argument and returns the next actions. A `Request` gets exactly one of its replies.
+The driver passes the one reply of each request to `Membership.reply`, whose table says what it does.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from groupwright.assignors import JoinedMember
 from groupwright.consumer._protocol.events import Event
-from groupwright.consumer._protocol.model import (
-    JoinGroupPayload,
-    JoinGroupResponse,
-    MemberIdentity,
-    MetadataResponse,
-    OffsetFetchResponse,
-    SyncGroupResponse,
-)
+from groupwright.consumer._protocol.model import JoinGroupPayload, MemberIdentity, MetadataResponse
 from groupwright.consumer._protocol.timeline import Timeline
+from groupwright.consumer._protocol.transitions import Step
 from groupwright.core import Partitions
 
-if TYPE_CHECKING:
-    from groupwright.consumer._protocol.membership import Membership
-
-_ResponseT = TypeVar("_ResponseT")
+# --- Replies ------------------------------------------------------------------------------------------------
 
 
-class Request(ABC, Generic[_ResponseT]):
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The response came; its type is that of the request, and None where there is nothing to say."""
+
+    response: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A broker answered FindCoordinator, but named no coordinator, as while it moves to another broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """No response will come: the connection was lost, or the request timed out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request failed, and a retry will not help, such as with wrong credentials.
+
+    Attributes:
+        error: Kafka's or librdkafka's code, or 0 if the assignor failed.
+        detail: The message for the application.
+    """
+
+    error: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An unexpected exception, a defect of this package, ended the request; the driver reports it."""
+
+
+Reply = Answered | Unavailable | Disconnected | Refused | Broken
+
+# --- Requests -----------------------------------------------------------------------------------------------
+
+
+class Request:
     """An action that takes time: a request to a broker, or work that ends with a response like one."""
 
     __slots__ = ()
@@ -37,82 +65,29 @@ class Request(ABC, Generic[_ResponseT]):
     to_coordinator: ClassVar[bool] = False
     """True if it is sent on the coordinator's connection, and fails when that is lost."""
 
-    @abstractmethod
-    def answered(self, member: "Membership", response: _ResponseT, now: float) -> "list[Action]":
-        """Reply with the response."""
-
-    @abstractmethod
-    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
-        """Reply that no response will come: the connection was lost, or the request timed out."""
-
-    def refused(self, member: "Membership", _error: int, _detail: str, now: float) -> "list[Action]":
-        """Reply that the request failed and a retry will not help, such as with wrong credentials.
-
-        `error` is Kafka's or librdkafka's code, `detail` the message for the application.
-        """
-        return self.disconnected(member, now)
-
-    def broken(self, member: "Membership", now: float) -> "list[Action]":
-        """Reply that an unexpected exception, a defect of this package, ended it."""
-        return self.disconnected(member, now)
-
 
 @dataclass(frozen=True, slots=True)
-class StepRequest(Request[_ResponseT]):
+class StepRequest(Request):
     """A request that is a `Step`. A reply to an attempt that was abandoned has no effect."""
+
+    step: ClassVar[Step]
 
     attempt: int
 
-    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.disconnected(self.attempt, now)
-
-    def refused(self, member: "Membership", error: int, detail: str, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.refused(self.attempt, error, detail, now)
-
-    def broken(self, member: "Membership", now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.broken(self.attempt, now)
-
 
 @dataclass(frozen=True, slots=True)
-class FindCoordinator(Request[None]):
+class FindCoordinator(Request):
     """Find the group's coordinator and connect to it."""
 
-    def answered(self, member: "Membership", _response: None, now: float) -> "list[Action]":
-        """Reply that the coordinator was found."""
-        return member.coordinator_found(now)
-
-    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.coordinator_missing(None, "", now)
-
-    def unavailable(self, member: "Membership", now: float) -> "list[Action]":
-        """Reply that a broker answered, but named no coordinator, as while it moves to another broker."""
-        return member.coordinator_unavailable(now)
-
-    def refused(self, member: "Membership", error: int, detail: str, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.coordinator_missing(error, detail, now)
-
 
 @dataclass(frozen=True, slots=True)
-class DropConnection:
-    """Close the connection to the coordinator, and with it all requests under way on it."""
+class SendJoinGroup(StepRequest):
+    """Send JoinGroup; the response is a `JoinGroupResponse`."""
 
-
-@dataclass(frozen=True, slots=True)
-class SendJoinGroup(StepRequest[JoinGroupResponse]):
-    """Send JoinGroup."""
-
-    request: JoinGroupPayload
-
+    step = Step.JOIN
     to_coordinator = True
 
-    def answered(self, member: "Membership", response: JoinGroupResponse, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.joined(self.attempt, response, now)
+    request: JoinGroupPayload
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +111,10 @@ class GroupAssignment:
 
 
 @dataclass(frozen=True, slots=True)
-class PerformAssignment(StepRequest[GroupAssignment]):
+class PerformAssignment(StepRequest):
     """Assign the group's partitions, as its leader: fetch metadata and run the assignor.
+
+    The response is a `GroupAssignment`.
 
     Attributes:
         protocol: The assignor's name.
@@ -145,50 +122,77 @@ class PerformAssignment(StepRequest[GroupAssignment]):
         skip: Whether the group keeps its assignment (KIP-814), so that only metadata is needed.
     """
 
+    step = Step.ASSIGN
+
     protocol: str
     members: tuple[JoinedMember, ...]
     skip: bool = False
 
-    def answered(self, member: "Membership", response: GroupAssignment, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.assignment_computed(self.attempt, response, now)
-
-    def refused(self, member: "Membership", error: int, detail: str, now: float) -> "list[Action]":
-        """Reply that the metadata was refused; or, with an `error` of 0, that the assignor failed."""
-        return member.assignment_failed(self.attempt, error, detail, now)
-
 
 @dataclass(frozen=True, slots=True)
-class FetchMetadata(Request[MetadataResponse]):
-    """Send Metadata for these topics (None: for all)."""
+class FetchMetadata(Request):
+    """Send Metadata for these topics (None: for all); the response is a `MetadataResponse`."""
 
     topics: tuple[str, ...] | None
 
-    def answered(self, member: "Membership", response: MetadataResponse, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.topics_found(response, now)
-
-    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.topics_missing(None, "", now)
-
-    def refused(self, member: "Membership", error: int, detail: str, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.topics_missing(error, detail, now)
-
 
 @dataclass(frozen=True, slots=True)
-class SendSyncGroup(StepRequest[SyncGroupResponse]):
-    """Send SyncGroup. Only the leader's carries an assignment."""
+class SendSyncGroup(StepRequest):
+    """Send SyncGroup; the response is a `SyncGroupResponse`. Only the leader's carries an assignment."""
+
+    step = Step.SYNC
+    to_coordinator = True
 
     identity: MemberIdentity
     assignment: GroupAssignment | None = None
 
+
+@dataclass(frozen=True, slots=True)
+class FetchOffsets(StepRequest):
+    """Send OffsetFetch; the response is an `OffsetFetchResponse`."""
+
+    step = Step.OFFSETS
     to_coordinator = True
 
-    def answered(self, member: "Membership", response: SyncGroupResponse, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.synced(self.attempt, self.assignment, response, now)
+    partitions: Partitions
+
+
+@dataclass(frozen=True, slots=True)
+class SendHeartbeat(Request):
+    """Send Heartbeat; the response is an error code."""
+
+    to_coordinator = True
+
+    identity: MemberIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class SendLeaveGroup(StepRequest):
+    """Send LeaveGroup; the response is an error code.
+
+    The attempt is 0 where nothing waits for the end of the request, and it is then sent once.
+    """
+
+    step = Step.LEAVE
+    to_coordinator = True
+
+    identity: MemberIdentity
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendOffsetCommits(StepRequest):
+    """Send all queued commits; the response is None once the queue is empty, even if commits have failed."""
+
+    step = Step.COMMITS
+
+
+# --- Other actions --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DropConnection:
+    """Close the connection to the coordinator, and with it all requests under way on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,61 +202,6 @@ class NotifyAssignor:
     protocol: str
     assignment: Partitions
     generation: int
-
-
-@dataclass(frozen=True, slots=True)
-class FetchOffsets(StepRequest[OffsetFetchResponse]):
-    """Send OffsetFetch."""
-
-    partitions: Partitions
-
-    to_coordinator = True
-
-    def answered(self, member: "Membership", response: OffsetFetchResponse, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.offsets_fetched(self.attempt, response, now)
-
-
-@dataclass(frozen=True, slots=True)
-class SendHeartbeat(Request[int]):
-    """Send Heartbeat; its response is an error code."""
-
-    identity: MemberIdentity
-
-    to_coordinator = True
-
-    def answered(self, member: "Membership", response: int, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.heartbeat_answered(self.identity, response, now)
-
-    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.heartbeat_unanswered(now)
-
-
-@dataclass(frozen=True, slots=True)
-class SendLeaveGroup(StepRequest[int]):
-    """Send LeaveGroup; its response is an error code.
-
-    The attempt is 0 where nothing waits for the end of the request, and it is then sent once.
-    """
-
-    identity: MemberIdentity
-    reason: str
-
-    to_coordinator = True
-
-    def answered(self, member: "Membership", response: int, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.leave_answered(self.attempt, response, now)
-
-    def disconnected(self, member: "Membership", now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.leave_ended(self.attempt, now)
-
-    def refused(self, member: "Membership", _error: int, _detail: str, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.leave_ended(self.attempt, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,23 +215,11 @@ class StayInGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class SendOffsetCommits(StepRequest[None]):
-    """Send all queued commits.
-
-    The reply says that the queue is empty, whether the commits succeeded or not.
-    """
-
-    def answered(self, member: "Membership", _response: None, now: float) -> "list[Action]":
-        """See `Request`."""
-        return member.commits_ended(self.attempt, now)
-
-
-@dataclass(frozen=True, slots=True)
 class DeliverEvent:
     """Put an event into the application's inbox.
 
-    `Assign` and `Revoke` are replied to with `Membership.applied`, once their callbacks have returned, and
-    `Assign` with `Membership.taken` before.
+    The polling thread calls `Membership.taken` before the callback of an `Assign`, and `Membership.applied`
+    after that of an `Assign` or a `Revoke`.
     """
 
     event: Event
@@ -292,14 +229,10 @@ class DeliverEvent:
 class WithdrawEvent:
     """Remove an event from the inbox, unless the application has taken it.
 
-    The reply says that it was removed.
+    If it was removed, the driver calls `Membership.withdrawn`.
     """
 
     ticket: int
-
-    def withdrawn(self, member: "Membership", now: float) -> "list[Action]":
-        """Reply that the application never saw the event."""
-        return member.withdrawn(self.ticket, now)
 
 
 @dataclass(frozen=True, slots=True)

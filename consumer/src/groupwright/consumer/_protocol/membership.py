@@ -1,9 +1,9 @@
 """The client side of the classic group protocol: a state machine without I/O, clock or threads.
 
-Every input is a method that takes the time and returns `Action`s for the driver; a reply to an action is
-another input. An input only updates `MembershipState` (`facts`). `Membership._advance` then derives the next
-actions from the whole state, so no order of inputs is a special case. `error_policy` says what an error code
-leads to.
+Every input is a method that takes the time and returns `Action`s for the driver. One of them is `reply`: its
+table says what the reply to each request does. An input only updates `MembershipState` (`facts`).
+`Membership._advance` then derives the next actions from the whole state, so no order of inputs is a special
+case. `error_policy` says what an error code leads to.
 
 An eager member revokes all its partitions before JoinGroup. A cooperative member (KIP-429) keeps its
 partitions and claims them in JoinGroup; it compares SyncGroup's assignment with them, revokes those that are
@@ -289,8 +289,12 @@ class Membership:
 
     def tick(self, now: float, last_poll: float) -> list[act.Action]:
         """Handle timeouts that have passed; `last_poll` is when the application last polled."""
+        self.facts.last_poll = max(self.facts.last_poll, last_poll)
+        self._check_timeouts(now)
+        return self._advance(now)
+
+    def _check_timeouts(self, now: float) -> None:
         facts = self.facts
-        facts.last_poll = max(facts.last_poll, last_poll)
         if facts.must_poll and now >= self._poll_deadline:
             self._leave_for_max_poll_exceeded(now)
         if facts.session_runs and now >= self._heartbeat.session_ends:
@@ -301,7 +305,6 @@ class Membership:
                 f"no heartbeat was answered for {self._timing.session_timeout:.0f} s",
                 now,
             )
-        return self._advance(now)
 
     def next_tick(self, now: float) -> float | None:
         """Return when `tick` should come next at the latest, or None if nothing waits for the time."""
@@ -351,109 +354,120 @@ class Membership:
         facts.was_assigned = False
         self._lose_generation(MemberIdentity(), "the application polls again after max.poll.interval.ms", now)
 
-    # --- Inputs: the coordinator --------------------------------------------------------------------
+    # --- Inputs: replies ----------------------------------------------------------------------------
 
-    def coordinator_found(self, now: float) -> list[act.Action]:
-        """Reply that the coordinator is known and connected."""
+    def reply(self, request: act.Request, reply: act.Reply, now: float) -> list[act.Action]:
+        """Handle the reply to a request; each request has one.
+
+        A reply to a step that has ended or was abandoned changes nothing.
+        """
+        if not isinstance(request, act.StepRequest) or self._is_waiting_for(request.step, request.attempt):
+            self._handle_reply(request, reply, now)
+        return self._advance(now)
+
+    def _handle_reply(self, request: act.Request, reply: act.Reply, now: float) -> None:  # noqa: C901, PLR0912 - a table
+        """Do what this table says. After it, `_advance` derives the next actions.
+
+        Without a response the identity is kept: the coordinator may still know it.
+        """
+        match request, reply:
+            case act.FindCoordinator(), act.Answered():
+                self._find_coordinator(now)
+            case act.FindCoordinator(), act.Unavailable():
+                self.coordinator.missing(now, answered=True)
+            case act.FindCoordinator(), act.Refused(error, detail):
+                self._refuse_lookup(error, detail, now)
+            case act.FindCoordinator(), _:
+                self.coordinator.missing(now)
+
+            case act.FetchMetadata(), act.Answered(response):
+                self._update_topics(response, now)
+            case act.FetchMetadata(), act.Refused(error, detail):
+                self._topic_monitor.missing(now)
+                self._refuse_metadata(error, detail, now)
+            case act.FetchMetadata(), _:
+                self._topic_monitor.missing(now)
+
+            case act.SendHeartbeat(identity), act.Answered(error):
+                self._extend_session(identity, error, now)
+            case act.SendHeartbeat(), _:
+                self._heartbeat.unanswered()
+                self._lose_coordinator(now)
+
+            case act.SendJoinGroup(), act.Answered(response):
+                self._receive_join(response, now)
+            case act.PerformAssignment(), act.Answered(assignment):
+                self._send_assignment(assignment, now)
+            case act.SendSyncGroup(assignment=sent), act.Answered(response):
+                self._receive_sync(response, sent, now)
+            case act.FetchOffsets(), act.Answered(response):
+                self._receive_offsets(response, now)
+            case act.SendJoinGroup() | act.SendSyncGroup(), act.Disconnected():
+                self._end_step()
+                # While the request was parked, the coordinator did not remove the member.
+                self._heartbeat.start_session(now)
+                self._lose_coordinator(now)
+            case act.FetchOffsets(), act.Disconnected():
+                self._request_another_round(now)
+                self._lose_coordinator(now)
+
+            case act.SendLeaveGroup(), act.Answered(error):
+                self._receive_leave(error, now)
+            case act.SendOffsetCommits() | act.SendLeaveGroup(), _:
+                self._end_step()
+
+            # JoinGroup, the leader's assignment, SyncGroup, or OffsetFetch
+            case _, act.Refused(error, detail):
+                self._end_step()
+                self._report_error(error, detail, now)
+            case _, act.Broken():
+                self._end_step()
+                self._block_joining(now)
+
+    # --- The coordinator ----------------------------------------------------------------------------
+
+    def _find_coordinator(self, now: float) -> None:
         self.coordinator.found()
         self.facts.refused_lookup = None
         # Not before the retry backoff: otherwise a broker that FindCoordinator names, and that responds with
         # NOT_COORDINATOR, would get requests in a loop.
         self._heartbeat.schedule(max(now, self.facts.retry_at))
-        return self._advance(now)
 
-    def coordinator_unavailable(self, now: float) -> list[act.Action]:
-        """Reply that a broker answered FindCoordinator, but the group has no coordinator at the moment."""
-        self.coordinator.missing(now, answered=True)
-        return self._advance(now)
-
-    def coordinator_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
-        """Reply that FindCoordinator failed; with a `refusal` (an error code), a retry will not help.
-
-        As in librdkafka, a refusal is reported once, until the coordinator is found or the error differs.
-        """
+    def _refuse_lookup(self, error: int, detail: str, now: float) -> None:
+        """Report the refusal once, until the coordinator is found or the error differs, as in librdkafka."""
         facts = self.facts
         self.coordinator.missing(now)
-        if refusal is not None:
-            # Too many attempts with a wrong password may lock the user out.
-            self.coordinator.next_at = max(self.coordinator.next_at, now + self._timing.retry_backoff_max)
-            repeated, facts.refused_lookup = refusal == facts.refused_lookup, refusal
-            facts.wants_coordinator = False
-            if facts.state is State.STABLE and facts.rejoin_reason is None:
-                # The member owns its partitions until the session expires. FindCoordinator is retried after
-                # the next poll.
-                facts.awaits_poll = True
-                self._out.append(act.ReportError(refusal, detail, None, repeated))
-            else:
-                self._report_error(refusal, detail, now, repeated=repeated)
-        return self._advance(now)
+        # Too many attempts with a wrong password may lock the user out.
+        self.coordinator.next_at = max(self.coordinator.next_at, now + self._timing.retry_backoff_max)
+        repeated, facts.refused_lookup = error == facts.refused_lookup, error
+        facts.wants_coordinator = False
+        if facts.state is State.STABLE and facts.rejoin_reason is None:
+            # The member owns its partitions until the session expires. FindCoordinator is retried after the
+            # next poll.
+            facts.awaits_poll = True
+            self._out.append(act.ReportError(error, detail, None, repeated))
+        else:
+            self._report_error(error, detail, now, repeated=repeated)
 
-    def disconnected(self, attempt: int, now: float) -> list[act.Action]:
-        """Reply that a step's request has no response.
+    # --- Topics -------------------------------------------------------------------------------------
 
-        The identity is kept: the coordinator may still know it.
-        """
-        if self._is_coordinator_step(attempt):
-            if self.facts.step in PARKED:
-                self._end_step()
-                # While the request was parked, the coordinator did not remove the member.
-                self._heartbeat.start_session(now)
-            else:
-                self._request_another_round(now)
-            self._lose_coordinator(now)
-        return self._advance(now)
-
-    def refused(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
-        """Reply that a step's request failed and a retry will not help.
-
-        The broker is too old, for example.
-        """
-        if self._is_coordinator_step(attempt):
-            self._end_step()
-            self._report_error(error, detail, now)
-        return self._advance(now)
-
-    def broken(self, attempt: int, now: float) -> list[act.Action]:
-        """Reply that a defect ended a step.
-
-        The driver reports it, and the step is retried when the application polls.
-        """
-        facts = self.facts
-        if attempt == facts.attempt and facts.step not in {Step.IDLE, Step.APPLICATION}:
-            retried = facts.step not in {Step.COMMITS, Step.LEAVE}
-            self._end_step()
-            if retried:
-                self._block_joining(now)
-        return self._advance(now)
-
-    def _is_coordinator_step(self, attempt: int) -> bool:
-        """Return whether JoinGroup, SyncGroup or OffsetFetch is under way with this attempt."""
-        facts = self.facts
-        return attempt == facts.attempt and facts.step in {Step.JOIN, Step.SYNC, Step.OFFSETS}
-
-    # --- Inputs: topics -----------------------------------------------------------------------------
-
-    def topics_found(self, response: MetadataResponse, now: float) -> list[act.Action]:
-        """Reply with metadata of the subscribed topics, and in the leader of the group's, too."""
+    def _update_topics(self, response: MetadataResponse, now: float) -> None:
+        """Take metadata of the subscribed topics; in the leader, of the group's, too."""
         facts = self.facts
         self._topic_monitor.found(response, now)
         if facts.topic_subscription is not None:
             if self._topic_monitor.covers(facts.topic_subscription):
-                self._update_topics(facts.topic_subscription, now)
+                self._update_subscription(facts.topic_subscription, now)
             else:
                 self._topic_monitor.subscribed(now)  # the metadata is that of an earlier subscription
         if self._rejoins_on_topic_changes:
             change = self._topic_monitor.change()
             if change is not None:
                 self._request_rejoin(change, now)
-        return self._advance(now)
 
-    def topics_missing(self, refusal: int | None, detail: str, now: float) -> list[act.Action]:
-        """Reply that there is no metadata; with a `refusal` (an error code), a retry will not help."""
-        self._topic_monitor.missing(now)
-        if refusal is not None and self.facts.rejoin_reason is not None and self.facts.step is Step.IDLE:
-            self._report_error(refusal, detail, now)
-        return self._advance(now)
+    def _refuse_metadata(self, error: int, detail: str, now: float) -> None:
+        if self.facts.rejoin_reason is not None and self.facts.step is Step.IDLE:
+            self._report_error(error, detail, now)
 
     @property
     def _rejoins_on_topic_changes(self) -> bool:
@@ -461,7 +475,7 @@ class Membership:
         stays = facts.state is State.STABLE and facts.rejoin_reason is None and not facts.leaving
         return stays and (facts.matches_topics or self._topic_monitor.group_subscription is not None)
 
-    def _update_topics(self, subscription: TopicSubscription, now: float) -> None:
+    def _update_subscription(self, subscription: TopicSubscription, now: float) -> None:
         facts = self.facts
         for topic, error in self._topic_errors.found(subscription, self._topic_monitor.seen):
             self._out.append(act.DeliverEvent(TopicUnavailable(topic, error)))
@@ -470,136 +484,12 @@ class Membership:
             facts.subscription = topics
             self._request_rejoin("other topics of the subscription are available now", now)
 
-    # --- Inputs: joining ----------------------------------------------------------------------------
-
-    def joined(self, attempt: int, response: JoinGroupResponse, now: float) -> list[act.Action]:
-        """Reply with JoinGroup's response."""
-        facts = self.facts
-        if self._is_waiting_for(Step.JOIN, attempt):
-            self._end_step()
-            self._heartbeat.start_session(now)
-            if now >= self.session_until:
-                # The response came while the process was stopped, and its session is over: other members may
-                # own the partitions that were kept. `tick` ends the generation.
-                return self.tick(now, facts.last_poll)
-            if response.error == ErrorCode.MEMBER_ID_REQUIRED:
-                # KIP-394: the id comes before the member is added, so that a lost response leaves no member
-                # behind that no consumer continues.
-                facts.identity = MemberIdentity(member_id=response.member_id)
-            elif response.error != ErrorCode.NONE:
-                self._handle_error(Api.JOIN_GROUP, response.error, now)
-            elif self._accepts_protocol_type(response.protocol_type, now):
-                self._enter_generation(response, now)
-        return self._advance(now)
+    # --- Inputs: the leader, and commits ------------------------------------------------------------
 
     def assignment_evaluated(self, attempt: int, leadership: Leadership, now: float) -> list[act.Action]:
         """Record the quality of the assignment that this member made as the leader."""
         if self._is_waiting_for(Step.SYNC, attempt):
             self._timeline_at(now).assignment_evaluated(leadership)
-        return self._advance(now)
-
-    def assignment_computed(
-        self, attempt: int, assignment: act.GroupAssignment, now: float
-    ) -> list[act.Action]:
-        """Reply with the leader's assignment for the group; SyncGroup sends it."""
-        if self._is_waiting_for(Step.ASSIGN, attempt):
-            self._timeline_at(now).assignment_computed(assignment.change, assignment.undecodable)
-            self._start_step(Cause.SEND_SYNC_GROUP)
-            self._out.append(act.SendSyncGroup(self.facts.attempt, self.facts.identity, assignment))
-        return self._advance(now)
-
-    def assignment_failed(self, attempt: int, error: int, detail: str, now: float) -> list[act.Action]:
-        """Reply that the assignor failed or, with an `error`, that metadata was refused."""
-        if self._is_waiting_for(Step.ASSIGN, attempt):
-            self._end_step()
-            self._report_error(error, detail, now)
-        return self._advance(now)
-
-    def synced(
-        self, attempt: int, sent: act.GroupAssignment | None, response: SyncGroupResponse, now: float
-    ) -> list[act.Action]:
-        """Reply with SyncGroup's response; `sent` is the assignment that this member sent as the leader."""
-        facts = self.facts
-        if self._is_waiting_for(Step.SYNC, attempt):
-            self._end_step()
-            self._heartbeat.start_session(now)
-            if now >= self.session_until:
-                return self.tick(now, facts.last_poll)  # as in `joined`; others may be assigned this by now
-            if response.error != ErrorCode.NONE:
-                self._handle_error(Api.SYNC_GROUP, response.error, now)
-            elif response.protocol not in {None, facts.identity.protocol}:
-                detail = f"SyncGroup says {response.protocol!r}, JoinGroup said {facts.identity.protocol!r}"
-                self._report_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
-            elif self._accepts_protocol_type(response.protocol_type, now):
-                facts.stored_id, facts.unconfirmed_id = facts.identity.member_id, ""
-                self._monitor_topics(sent, now)
-                self._receive_assignment(response.assignment, now)
-        return self._advance(now)
-
-    def offsets_fetched(self, attempt: int, response: OffsetFetchResponse, now: float) -> list[act.Action]:
-        """Reply with committed offsets; if one has a retriable error, all are fetched again."""
-        if self._is_waiting_for(Step.OFFSETS, attempt):
-            if now >= self.session_until:
-                return self.tick(now, self.facts.last_poll)  # as in `joined`
-            actions = {key: classify(Api.OFFSET_FETCH, code) for key, code in response.errors.items()}
-            # As in librdkafka, a partition whose offset may not be read stops no other one.
-            refused = {key for key, action in actions.items() if action is ErrorAction.FATAL}
-            codes = [response.error, *(code for key, code in response.errors.items() if key not in refused)]
-            code_of_action = {classify(Api.OFFSET_FETCH, code): code for code in codes}
-            if code_of_action.keys() <= {ErrorAction.NONE}:
-                self._deliver_assignment({**response.offsets, **dict.fromkeys(refused, UNREADABLE)}, now)
-            else:
-                # Members that wait for the partitions that this one has revoked need not wait for the retry.
-                self._request_another_round(now)
-                worst = max(code_of_action, key=lambda action: action.value)
-                if worst is ErrorAction.FATAL:
-                    self._end_step()
-                code = code_of_action[worst]
-                self._apply(worst, f"the committed offsets cannot be read: {error_name(code)}", code, now)
-        return self._advance(now)
-
-    def commits_ended(self, attempt: int, now: float) -> list[act.Action]:
-        """Reply that no commit is queued or in flight any more."""
-        if self._is_waiting_for(Step.COMMITS, attempt):
-            self._end_step()
-        return self._advance(now)
-
-    def leave_answered(self, attempt: int, error: int, now: float) -> list[act.Action]:
-        """Reply with LeaveGroup's response."""
-        if self._is_waiting_for(Step.LEAVE, attempt):
-            match classify(Api.LEAVE_GROUP, error):
-                case ErrorAction.REDISCOVER:
-                    self._lose_coordinator(now)
-                case ErrorAction.RETRY:
-                    self._back_off(now)
-                case _:
-                    self._end_step()
-        return self._advance(now)
-
-    def leave_ended(self, attempt: int, now: float) -> list[act.Action]:
-        """Reply that LeaveGroup has no response."""
-        if self._is_waiting_for(Step.LEAVE, attempt):
-            self._end_step()
-        return self._advance(now)
-
-    # --- Inputs: heartbeats and commits -------------------------------------------------------------
-
-    def heartbeat_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
-        """Reply with Heartbeat's response. The error of a former identity is ignored."""
-        same = identity == self.facts.identity
-        # A former identity's heartbeat was sent before the present session started, so it extends nothing.
-        alive = not same or error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
-        self._heartbeat.answered(now, alive=alive)
-        if alive:
-            self._backoff.reset()
-        if same:
-            self._handle_async_error(Api.HEARTBEAT, error, now)
-        return self._advance(now)
-
-    def heartbeat_unanswered(self, now: float) -> list[act.Action]:
-        """Reply that a heartbeat's connection was lost."""
-        self._heartbeat.unanswered()
-        self._lose_coordinator(now)
         return self._advance(now)
 
     def commit_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
@@ -705,6 +595,19 @@ class Membership:
         facts = self.facts
         self._deliver(Revoke(facts.attempt + 1, partitions, lost, facts.identity, facts.cooperative))
 
+    # --- Heartbeats ---------------------------------------------------------------------------------
+
+    def _extend_session(self, identity: MemberIdentity, error: int, now: float) -> None:
+        """Take Heartbeat's response. The error of a former identity is ignored."""
+        same = identity == self.facts.identity
+        # A former identity's heartbeat was sent before the present session started, so it extends nothing.
+        alive = not same or error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
+        self._heartbeat.answered(now, alive=alive)
+        if alive:
+            self._backoff.reset()
+        if same:
+            self._handle_async_error(Api.HEARTBEAT, error, now)
+
     # --- Joining ------------------------------------------------------------------------------------
 
     def _prepare_join(self, now: float) -> bool:
@@ -768,6 +671,22 @@ class Membership:
         request = JoinGroupPayload(facts.identity.member_id, protocols, facts.rejoin_reason or "")
         self._out.append(act.SendJoinGroup(facts.attempt, request))
 
+    def _receive_join(self, response: JoinGroupResponse, now: float) -> None:
+        self._end_step()
+        self._heartbeat.start_session(now)
+        if now >= self.session_until:
+            # The response came while the process was stopped, and its session is over: other members may own
+            # the partitions that were kept. The generation has ended.
+            self._check_timeouts(now)
+        elif response.error == ErrorCode.MEMBER_ID_REQUIRED:
+            # KIP-394: the id comes before the member is added, so that a lost response leaves no member
+            # behind that no consumer continues.
+            self.facts.identity = MemberIdentity(member_id=response.member_id)
+        elif response.error != ErrorCode.NONE:
+            self._handle_error(Api.JOIN_GROUP, response.error, now)
+        elif self._accepts_protocol_type(response.protocol_type, now):
+            self._enter_generation(response, now)
+
     def _enter_generation(self, response: JoinGroupResponse, now: float) -> None:
         facts = self.facts
         facts.identity = MemberIdentity(response.generation, response.member_id, response.protocol)
@@ -790,6 +709,12 @@ class Membership:
             self._start_step(Cause.SEND_SYNC_GROUP)
             self._out.append(act.SendSyncGroup(facts.attempt, facts.identity))
 
+    def _send_assignment(self, assignment: act.GroupAssignment, now: float) -> None:
+        """Send the leader's assignment for the group, in SyncGroup."""
+        self._timeline_at(now).assignment_computed(assignment.change, assignment.undecodable)
+        self._start_step(Cause.SEND_SYNC_GROUP)
+        self._out.append(act.SendSyncGroup(self.facts.attempt, self.facts.identity, assignment))
+
     def _accepts_protocol_type(self, protocol_type: str | None, now: float) -> bool:
         """Return whether a response's protocol type is "consumer" or missing, as from old brokers (KIP-559).
 
@@ -802,6 +727,25 @@ class Membership:
         return False
 
     # --- Being assigned -----------------------------------------------------------------------------
+
+    def _receive_sync(
+        self, response: SyncGroupResponse, sent: act.GroupAssignment | None, now: float
+    ) -> None:
+        """Take SyncGroup's response; `sent` is the assignment that this member sent as the leader."""
+        facts = self.facts
+        self._end_step()
+        self._heartbeat.start_session(now)
+        if now >= self.session_until:
+            self._check_timeouts(now)  # as in `_receive_join`; others may be assigned this by now
+        elif response.error != ErrorCode.NONE:
+            self._handle_error(Api.SYNC_GROUP, response.error, now)
+        elif response.protocol not in {None, facts.identity.protocol}:
+            detail = f"SyncGroup says {response.protocol!r}, JoinGroup said {facts.identity.protocol!r}"
+            self._report_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, detail, now)
+        elif self._accepts_protocol_type(response.protocol_type, now):
+            facts.stored_id, facts.unconfirmed_id = facts.identity.member_id, ""
+            self._monitor_topics(sent, now)
+            self._receive_assignment(response.assignment, now)
 
     def _monitor_topics(self, sent: act.GroupAssignment | None, now: float) -> None:
         if sent is not None:
@@ -876,6 +820,27 @@ class Membership:
             facts.retry_at = 0.0
             self._start_step(Cause.FETCH_OFFSETS)
             self._out.append(act.FetchOffsets(facts.attempt, facts.incoming.gained))
+
+    def _receive_offsets(self, response: OffsetFetchResponse, now: float) -> None:
+        """Take committed offsets; if one has a retriable error, all are fetched again."""
+        if now >= self.session_until:
+            self._check_timeouts(now)  # as in `_receive_join`
+            return
+        actions = {key: classify(Api.OFFSET_FETCH, code) for key, code in response.errors.items()}
+        # As in librdkafka, a partition whose offset may not be read stops no other one.
+        refused = {key for key, action in actions.items() if action is ErrorAction.FATAL}
+        codes = [response.error, *(code for key, code in response.errors.items() if key not in refused)]
+        code_of_action = {classify(Api.OFFSET_FETCH, code): code for code in codes}
+        if code_of_action.keys() <= {ErrorAction.NONE}:
+            self._deliver_assignment({**response.offsets, **dict.fromkeys(refused, UNREADABLE)}, now)
+            return
+        # Members that wait for the partitions that this one has revoked need not wait for the retry.
+        self._request_another_round(now)
+        worst = max(code_of_action, key=lambda action: action.value)
+        if worst is ErrorAction.FATAL:
+            self._end_step()
+        code = code_of_action[worst]
+        self._apply(worst, f"the committed offsets cannot be read: {error_name(code)}", code, now)
 
     def _deliver_assignment(self, offsets: dict[TopicPartitionKey, Offset], now: float) -> None:
         facts = self.facts
@@ -959,6 +924,15 @@ class Membership:
         reason = "the consumer was closed" if facts.closing else "the consumer unsubscribed"
         self._out.append(act.SendLeaveGroup(facts.attempt, facts.leaving_as, reason))
         self._reset(MemberIdentity())
+
+    def _receive_leave(self, error: int, now: float) -> None:
+        match classify(Api.LEAVE_GROUP, error):
+            case ErrorAction.REDISCOVER:
+                self._lose_coordinator(now)
+            case ErrorAction.RETRY:
+                self._back_off(now)
+            case _:
+                self._end_step()
 
     def _leave_again(self, now: float) -> None:
         """Send LeaveGroup again if it is time, or give up if no broker answers the look-up."""
