@@ -343,7 +343,8 @@ def _consume(consumer: Consumer, monkeypatch: pytest.MonkeyPatch, meanwhile: Cal
 
     consumer.poll(0)
     with monkeypatch.context() as patch:
-        patch.setattr("groupwright.consumer.consumer.monotonic", lambda: now[0])
+        for module in ("consumer", "_membership.polling"):
+            patch.setattr(f"groupwright.consumer.{module}.monotonic", lambda: now[0])
         patch.setattr(consumer, "_native_consume", native, raising=False)
         assert [message.offset() for message in consumer.consume(500, 1.0)] == [5]
     return now[0]

@@ -34,7 +34,7 @@ def test_every_method_that_one_thread_may_call_is_marked_so() -> None:
         for row in re.findall(r"^\| (.*) \| one \|", README, re.MULTILINE)
         for name in re.findall(r"`(\w+)`", row)
     }
-    inside = {name for name in vars(Consumer) if getattr(getattr(Consumer, name), "one_thread", False)}
+    inside = {name for name in dir(Consumer) if getattr(getattr(Consumer, name), "one_thread", False)}
 
     assert marked == {name.lstrip("_") for name in inside}
 

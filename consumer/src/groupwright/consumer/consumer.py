@@ -3,8 +3,6 @@
 import logging
 import math
 import threading
-from collections.abc import Callable
-from functools import partial
 from threading import get_ident
 from time import monotonic
 from types import TracebackType
@@ -17,7 +15,7 @@ from groupwright.consumer._config.config import read_config
 from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._coordinator.fork_safety import leave_to_parent
 from groupwright.consumer._membership import interceptor_chain
-from groupwright.consumer._membership.access import AccessGuard, between_polls, exclusive, shared
+from groupwright.consumer._membership.access import AccessGuard, between_polls, shared
 from groupwright.consumer._membership.callbacks import (
     RebalanceCallback,
     check_callbacks,
@@ -30,13 +28,11 @@ from groupwright.consumer._membership.handle import Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.observable import Observable
 from groupwright.consumer._membership.offset_tracker import check_partitions
+from groupwright.consumer._membership.polling import Polling
 from groupwright.consumer._membership.prefetch import BATCH_SIZE, PrefetchBuffer
 from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer.errors import ConsumerError
 from groupwright.core.locking import call_locked
-
-_SLICE = 0.025
-"""Longest native poll in seconds, and so the longest delay of a rebalance while the application polls."""
 
 _CLOSE_TIMEOUT = 10.0
 """Seconds for the last commit and for leaving; also seconds to wait for another thread's call to end."""
@@ -48,7 +44,7 @@ _COMMITTED_TIMEOUT = 1.0
 """Longest time in seconds for which `committed` waits for commits in flight."""
 
 
-class Consumer(Observable, confluent_kafka.Consumer):
+class Consumer(Observable, Polling, confluent_kafka.Consumer):
     """A `confluent_kafka.Consumer` whose partitions are assigned by the assignors that you choose.
 
     It takes confluent-kafka's configuration, and has its methods and callbacks; librdkafka fetches the
@@ -67,16 +63,10 @@ class Consumer(Observable, confluent_kafka.Consumer):
         ConfigurationError: A setting cannot be applied; the message says which, and what to write.
     """
 
-    # Looked up once for each class: `super()` costs 100 ns a poll. A class with other bases gets their
-    # methods.
-    _native_poll: Callable[..., Message | None] = Native.poll
-    _native_consume: Callable[..., list[Message]] = Native.consume
     _keys_of_bases: tuple[str, ...] = ()
     """Configuration keys that are passed on to another base class."""
     _guard = AccessGuard.of_a_closed_consumer()
     """Until ``__init__`` has succeeded, the consumer counts as closed, as confluent-kafka's does."""
-    _on_native_error: Callable[[KafkaError], None] | None = None
-    """Called with the errors that librdkafka returns, if they may be about the membership."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Look up `super().poll` and `super().consume`.
@@ -230,158 +220,13 @@ class Consumer(Observable, confluent_kafka.Consumer):
         """
         guard = self._guard
         guard.last = now = monotonic()
-        if now < guard.fast_path_until and not guard.inside:
-            # Nearly every call returns here, without a lock: see `access`. Each bytecode costs 10 to 50 ns a
-            # poll.
-            if self._waiting:  # an IndexError costs 500 ns
-                try:
-                    return self._waiting.popleft()
-                except IndexError:  # another thread has dropped the messages meanwhile
-                    pass
-            me = get_ident()
-            taken: list[Message] = []
+        # Nearly every call returns here, without a lock: see `access`. A bytecode costs 10 to 50 ns a poll.
+        if now < guard.fast_path_until and self._waiting and not guard.inside:  # an IndexError costs 500 ns
             try:
-                if guard.inside.setdefault("thread", me) != me or guard.closing:
-                    guard.enter(me, "poll")  # which waits, or raises
-                self._fetch(taken, _SLICE if timeout > _SLICE or timeout < 0.0 else timeout, now)
-                guard.last = ended = monotonic()
-                guard.inside_seconds += ended - now
-                if taken and ended >= guard.fast_path_until:
-                    self._put_back_if_expired(taken)
-            except BaseException:
-                guard.fast_path_until = 0.0
-                self._prefetch.unreturned = taken or self._prefetch.unreturned
-                self._put_back(taken)
-                raise
-            finally:
-                try:
-                    if guard.inside["thread"] == me:
-                        del guard.inside["thread"]
-                except KeyError:
-                    pass
-            if taken or 0.0 <= timeout <= _SLICE:
-                return taken[0] if taken else None
+                return self._waiting.popleft()
+            except IndexError:  # another thread has dropped the messages meanwhile
+                pass
         return self._poll(math.inf if timeout < 0 else now + float(timeout))
-
-    @exclusive
-    def _poll(self, deadline: float) -> Message | None:
-        self._check_not_in_callback()
-        taken: list[Message] = []
-        try:
-            if not self._prefetch.interrupted:
-                self._prefetch.error = None  # the last call has returned it
-            while True:
-                with self._guard.timed():
-                    error_message = self._serve()
-                    if error_message is not None:
-                        return error_message
-                    now = monotonic()
-                    remaining = deadline - now
-                    holds = self._member.hold(min(_SLICE, remaining))
-                    if not holds:
-                        self._fetch(taken, max(0.0, min(_SLICE, remaining)), now)
-                if not holds:
-                    self._wait_for_message(taken, deadline, partial(self._fetch_one, taken))
-                    with self._guard.timed():
-                        if not self._put_back_if_expired(taken):
-                            for shown in self._interceptors.on_consume(taken):
-                                return shown
-                            taken.clear()
-                if remaining <= _SLICE or self._guard.abandoned():
-                    return None
-        except BaseException:
-            self._guard.fast_path_until = 0.0
-            self._prefetch.interrupted = True
-            self._prefetch.unreturned = taken or self._prefetch.unreturned
-            self._put_back(taken)
-            raise
-
-    def _wait_for_message(
-        self, taken: list[Message], deadline: float, fetch: Callable[[float], None]
-    ) -> None:
-        """Call `fetch` until it has appended to `taken`, as long as nothing else is due.
-
-        An idle consumer spends its time here, so a slice checks only whether the fast path is still open.
-        """
-        guard, began = self._guard, monotonic()
-        latest = deadline - _SLICE
-        while not taken and began < guard.fast_path_until and began < latest and not guard.abandoned():
-            fetch(_SLICE)
-            guard.last = ended = monotonic()
-            guard.inside_seconds += ended - began
-            began = ended
-
-    def _put_back_if_expired(self, messages: list[Message]) -> bool:
-        """Put messages back if the session has expired, so that other members may own them.
-
-        Return whether it has.
-        """
-        session_expired = self._member.session_expired
-        if session_expired:
-            self._prefetch.put_back(messages)
-        return session_expired
-
-    def _put_back(self, messages: list[Message]) -> None:
-        """Have the next call return these messages, because an exception or a cancellation ends this one.
-
-        Another exception may interrupt this at its first call. So a caller that handles an exception first
-        closes the fast path and sets `unreturned`, both without a call; `_serve` then completes it.
-        """
-        if self._consumer_config.broker_assigned:
-            # librdkafka's own membership may revoke their partitions, and has counted them as consumed.
-            messages.clear()
-        else:
-            self._guard.wake()
-            self._prefetch.put_back(messages)
-            self._seek_dropped()
-
-    def _seek_dropped(self) -> None:
-        """Have messages fetched again that an interrupted native call dropped.
-
-        If another exception interrupts this, the next call that is not on the fast path completes it.
-        """
-        if self._prefetch.cut_short:
-            assigned = Native.assignment(self)
-            positions = Native.position(self, assigned)
-            targets = self._prefetch.seek_targets(positions)
-            if any(partition.offset < 0 for partition in targets):
-                # librdkafka cannot seek to a committed offset. One call, so that no exception of a signal
-                # handler leaves partitions unassigned.
-                Native.assign(self, self._prefetch.restarts(assigned, positions))
-            else:
-                for partition in targets:
-                    Native.seek(self, partition)
-            self._prefetch.cut_short = False
-
-    def _fetch(self, taken: list[Message], timeout: float, now: float) -> None:
-        """Append the next message to `taken`, if there is one within `timeout` seconds."""
-        self._prefetch.next(taken, self._native_consume, now)
-        if not taken:
-            self._fetch_one(taken, timeout)
-
-    def _fetch_one(self, taken: list[Message], timeout: float) -> None:
-        """Append librdkafka's next message to `taken`, if there is one within `timeout` seconds."""
-        polled: list[Any] = taken
-        try:
-            polled.extend(map(self._native_poll, (timeout,)))  # one call, as in `PrefetchBuffer._fill`
-            if polled[0] is None:
-                del polled[0]
-                return
-            self._prefetch.taken(taken[0])
-            if self._on_native_error is not None:
-                self._report_native_errors(taken)
-        except BaseException:
-            if not polled:
-                self._prefetch.cut_short = True
-            elif polled[0] is None:
-                del polled[0]
-            raise
-
-    def _report_native_errors(self, messages: list[Message]) -> None:
-        for message in messages:
-            error = message.error()
-            if error is not None and self._on_native_error is not None:
-                self._on_native_error(error)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return up to `num_messages` messages, fewer after `timeout` seconds (-1: wait forever).
@@ -397,135 +242,8 @@ class Consumer(Observable, confluent_kafka.Consumer):
             RuntimeError: The consumer is closed, perhaps by another thread, or the caller is a rebalance
                 callback.
         """
-        guard = self._guard
-        guard.last = now = monotonic()
-        messages: list[Message] = []
-        deadline = math.inf if timeout < 0 else now + float(timeout)
-        if now < guard.fast_path_until and not guard.inside:
-            me = get_ident()
-            try:
-                if guard.inside.setdefault("thread", me) != me or guard.closing:
-                    guard.enter(me, "consume")  # which waits, or raises
-                seconds = _SLICE if timeout > _SLICE or timeout < 0.0 else timeout
-                self._prefetch.gather(messages, num_messages, self._native_consume, seconds)
-                guard.last = ended = monotonic()
-                guard.inside_seconds += ended - now
-                if self._on_native_error is not None:
-                    self._report_native_errors(messages)
-                if ended >= guard.fast_path_until:
-                    self._put_back_if_expired(messages)
-                if len(messages) >= num_messages or 0.0 <= timeout <= _SLICE:
-                    return messages
-                if messages:
-                    # Still inside, so that no other thread can close or poll before this batch is complete.
-                    return self._gather(num_messages, deadline, messages)
-            except BaseException:
-                guard.fast_path_until = 0.0
-                self._prefetch.interrupted = True
-                self._prefetch.unreturned = messages or self._prefetch.unreturned
-                self._put_back(messages)
-                raise
-            finally:
-                try:
-                    if guard.inside["thread"] == me:
-                        del guard.inside["thread"]
-                except KeyError:
-                    pass
-        return self._consume(num_messages, deadline)
-
-    @exclusive
-    def _consume(self, num_messages: int, deadline: float) -> list[Message]:
-        self._check_not_in_callback()
-        messages: list[Message] = []
-        try:
-            if not self._prefetch.interrupted:
-                self._prefetch.error = None  # as in `_poll`
-            return self._gather(num_messages, deadline, messages)
-        except BaseException:
-            self._guard.fast_path_until = 0.0
-            self._prefetch.interrupted = True
-            self._prefetch.unreturned = messages or self._prefetch.unreturned
-            self._put_back(messages)
-            raise
-
-    def _gather(self, num_messages: int, deadline: float, messages: list[Message]) -> list[Message]:
-        """Add to `messages` until there are enough or the time is over; return what interceptors keep."""
-        self._prefetch.gathered = messages
-        while True:
-            with self._guard.timed():
-                if messages:
-                    self._serve_within_batch()
-                else:
-                    error_message = self._serve()
-                    if error_message is not None:
-                        return [error_message]
-                remaining = deadline - monotonic()
-                if not self._must_return(messages) and not self._member.hold(min(_SLICE, remaining)):
-                    self._gather_some(messages, num_messages, max(0.0, min(_SLICE, remaining)))
-                self._put_back_if_expired(messages)
-                over = remaining <= _SLICE or self._guard.abandoned()
-                if over or len(messages) >= num_messages or self._must_return(messages):
-                    shown = self._interceptors.on_consume(messages)
-                    if shown or over:
-                        self._prefetch.gathered = []
-                        return shown
-                    messages.clear()  # interceptors have removed them all
-            self._wait_for_message(messages, deadline, partial(self._gather_some, messages, num_messages))
-
-    def _gather_some(self, messages: list[Message], num_messages: int, timeout: float) -> None:
-        """Add to `messages` until there are `num_messages`, or for `timeout` seconds."""
-        before = len(messages)
-        self._prefetch.gather(messages, num_messages - before, self._native_consume, timeout)
-        if self._on_native_error is not None:
-            self._report_native_errors(messages[before:])
-
-    def _must_return(self, messages: list[Message]) -> bool:
-        """Return whether to return these first: what is due may revoke their partitions, or raise."""
-        guard = self._guard
-        asked = guard.closing or guard.woken or guard.must_yield
-        return bool(messages) and (asked or self._member.ends_batch)
-
-    def _check_not_in_callback(self) -> None:
-        if self._member.in_callback:
-            raise RuntimeError("poll() and consume() cannot be called from a rebalance callback")
-
-    def _serve(self) -> Message | None:
-        """Apply events and due commits before messages are returned.
-
-        Return an error that poll returns instead.
-        """
-        self._prefetch.interrupted = False
-        self._guard.wake()
-        self._guard.last = monotonic()
-        self._guard.yield_to_waiters()
-        self._guard.yield_exclusive()
-        self._guard.check_not_closing()
-        self._guard.check_not_woken()
-        if self._prefetch.unreturned:
-            self._put_back(self._prefetch.unreturned)
-        message = self._prefetch.error
-        if message is None:
-            message = self._member.serve(self)
-        if self._prefetch.pauses_changed:
-            self._prefetch.apply_pauses()
-        self._seek_dropped()
-        if message is None and not self._interceptors:
-            self._guard.open_fast_path(self._member.fast_path_until, self._is_due)
-        return message
-
-    def _serve_within_batch(self) -> None:
-        """Do what is due while `consume` has messages to return, except for what ends a batch."""
-        self._guard.yield_to_waiters()
-        if monotonic() >= self._guard.fast_path_until:
-            self._guard.wake()
-            self._member.serve_within_batch(self)
-            if self._prefetch.pauses_changed:
-                self._prefetch.apply_pauses()
-            if not self._interceptors:
-                self._guard.open_fast_path(self._member.fast_path_until, self._is_due)
-
-    def _is_due(self) -> bool:
-        return self._member.due or self._prefetch.pauses_changed
+        self._guard.last = now = monotonic()
+        return self._consume(num_messages, math.inf if timeout < 0 else now + float(timeout))
 
     def wakeup(self) -> None:
         """Have the current `poll` or `consume`, or else the next one, raise `WakeupError`, once.
@@ -853,5 +571,7 @@ class Consumer(Observable, confluent_kafka.Consumer):
         self.close()
 
 
-_OWN_NAMES = frozenset(name for name in vars(Consumer) if name[0] == "_" != name[1]) - {"_keys_of_bases"}
+_OWN_NAMES = frozenset(
+    name for part in (Consumer, Polling) for name in vars(part) if name[0] == "_" != name[1]
+) - {"_keys_of_bases"}
 """Names that a subclass must not use for its own methods and attributes."""

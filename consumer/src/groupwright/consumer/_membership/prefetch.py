@@ -63,9 +63,7 @@ class PrefetchBuffer:
         self.unreturned: list[Message] = []
         """Messages of a poll that an exception has ended, until `put_back` has moved them all."""
         self.error: Message | None = None
-        """An error that poll returns before messages; the next poll does if an exception ends this one."""
-        self.interrupted = False
-        """True if an exception has ended the last poll."""
+        """An error that poll returns before messages, until it has."""
         self.meter: ProcessingMeter | None = None
         """Receives the messages that the application gets, if processing times are measured."""
         self._batch_size = batch_size

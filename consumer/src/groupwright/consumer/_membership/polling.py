@@ -1,0 +1,230 @@
+"""Polling: how `poll` and `consume` take messages, and serve what is due between native calls.
+
+Each call is this loop:
+
+1. Serve what is due: events of the membership, commits, threads that want the handle. While nothing is due
+   (`AccessGuard.fast_path_until`), this step is skipped.
+2. Take messages: prefetched ones, or those of one native call. That lasts for `SLICE` at most, because what
+   becomes due meanwhile waits for its end.
+3. Return if there are enough messages, the time is over, or something is due that cannot wait for more.
+
+The thread is inside (`access.exclusive`) for the whole call. If an exception ends it, such as one of a signal
+handler, the next call returns what it had taken.
+"""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import KafkaError, Message
+
+from groupwright.consumer._config.config import ConsumerConfig
+from groupwright.consumer._membership.access import AccessGuard, exclusive
+from groupwright.consumer._membership.group_membership import GroupMembership
+from groupwright.consumer._membership.handle import Native
+from groupwright.consumer._membership.interceptor_chain import InterceptorChain
+from groupwright.consumer._membership.prefetch import PrefetchBuffer
+
+SLICE = 0.025
+"""Longest native poll in seconds, and so the longest delay of a rebalance while the application polls."""
+
+_Fetch = Callable[[list[Message], int, float], None]
+"""Appends to a list until it has so many messages, or for so many seconds."""
+
+
+class Polling(confluent_kafka.Consumer):
+    """The part of a `Consumer` that polls."""
+
+    # Looked up once for each class: `super()` costs 100 ns a poll. A class with other bases gets their
+    # methods.
+    _native_poll: Callable[..., Message | None] = Native.poll
+    _native_consume: Callable[..., list[Message]] = Native.consume
+    _on_native_error: Callable[[KafkaError], None] | None = None
+    """Called with the errors that librdkafka returns, if they may be about the membership."""
+
+    _consumer_config: ConsumerConfig
+    _guard: AccessGuard
+    _interceptors: InterceptorChain
+    _member: GroupMembership
+    _prefetch: PrefetchBuffer
+
+    @exclusive
+    def _poll(self, deadline: float) -> Message | None:
+        """Return the next message that there is before a monotonic time, in seconds."""
+        return self._take(1, deadline, is_poll=True)  # type: ignore[no-any-return] # a message or None
+
+    @exclusive
+    def _consume(self, num_messages: int, deadline: float) -> list[Message]:
+        """Return up to `num_messages` messages that there are before a monotonic time, in seconds."""
+        return self._take(num_messages, deadline, is_poll=False)  # type: ignore[no-any-return] # a list
+
+    def _take(self, most: int, deadline: float, *, is_poll: bool) -> Any:
+        """Return up to `most` messages as a list, or one or None for `poll`.
+
+        Nothing is called once they are no longer kept here: a signal handler that raises after a call would
+        lose them.
+        """
+        if self._member.in_callback:
+            raise RuntimeError("poll() and consume() cannot be called from a rebalance callback")
+        guard, prefetch, taken = self._guard, self._prefetch, list[Message]()
+        outer, prefetch.gathered = prefetch.gathered, taken
+        fetch, wait = (self._fetch, self._fetch_one) if is_poll else (self._gather, self._gather)
+        append = fetch
+        try:
+            while True:
+                now, holds = monotonic(), False
+                if taken or now >= guard.fast_path_until:
+                    error = self._serve(taken)
+                    if error is not None:
+                        prefetch.error = None
+                        return error if is_poll else [error]
+                    now, append = monotonic(), fetch
+                    holds = self._must_return(taken) or self._member.hold(min(SLICE, deadline - now))
+                remaining = deadline - now
+                if not holds:
+                    append(taken, most, max(0.0, min(SLICE, remaining)))
+                    append = wait
+                guard.last = ended = monotonic()
+                guard.inside_seconds += ended - now
+                if ended >= guard.fast_path_until and self._member.session_expired:
+                    prefetch.put_back(taken)  # other members may own these partitions
+                over = remaining <= SLICE or guard.abandoned()
+                if over or len(taken) >= most or self._must_return(taken):
+                    shown = self._interceptors.on_consume(taken)
+                    if shown or over:
+                        prefetch.gathered = outer
+                        return shown if not is_poll else shown[0] if shown else None
+                    taken.clear()  # interceptors have removed them all
+        except BaseException:
+            guard.fast_path_until = 0.0
+            prefetch.unreturned = taken or prefetch.unreturned
+            self._put_back(taken)
+            raise
+
+    def _must_return(self, taken: list[Message]) -> bool:
+        """Return whether to return these first: what is due may revoke their partitions, or raise."""
+        guard = self._guard
+        asked = guard.closing or guard.woken or guard.must_yield
+        return bool(taken) and (asked or self._member.ends_batch)
+
+    # --- Serving ------------------------------------------------------------------------------------
+
+    def _serve(self, taken: list[Message]) -> Message | None:
+        """Do what is due, except for what ends a batch if messages are taken already.
+
+        Return an error that poll returns instead.
+        """
+        with self._guard.timed():
+            if not taken:
+                return self._serve_all()
+            self._serve_within_batch()
+            return None
+
+    def _serve_all(self) -> Message | None:
+        guard, prefetch = self._guard, self._prefetch
+        guard.wake()
+        guard.last = monotonic()
+        guard.yield_to_waiters()
+        guard.yield_exclusive()
+        guard.check_not_closing()
+        guard.check_not_woken()
+        if prefetch.unreturned:
+            self._put_back(prefetch.unreturned)
+        message = prefetch.error
+        if message is None:
+            message = self._member.serve(self)
+        if prefetch.pauses_changed:
+            prefetch.apply_pauses()
+        self._seek_dropped()
+        if message is None:
+            self._open_fast_path()
+        return message
+
+    def _serve_within_batch(self) -> None:
+        self._guard.yield_to_waiters()
+        if monotonic() >= self._guard.fast_path_until:
+            self._guard.wake()
+            self._member.serve_within_batch(self)
+            if self._prefetch.pauses_changed:
+                self._prefetch.apply_pauses()
+            self._open_fast_path()
+
+    def _open_fast_path(self) -> None:
+        if not self._interceptors:
+            self._guard.open_fast_path(self._member.fast_path_until, self._is_due)
+
+    def _is_due(self) -> bool:
+        return self._member.due or self._prefetch.pauses_changed
+
+    # --- Fetching -----------------------------------------------------------------------------------
+
+    def _fetch(self, taken: list[Message], _most: int, timeout: float) -> None:
+        """Append the next message, prefetched or not."""
+        self._prefetch.next(taken, self._native_consume, monotonic())
+        if not taken:
+            self._fetch_one(taken, 1, timeout)
+
+    def _fetch_one(self, taken: list[Message], _most: int, timeout: float) -> None:
+        """Append librdkafka's next message, if there is one within `timeout` seconds."""
+        polled: list[Any] = taken
+        try:
+            polled.extend(map(self._native_poll, (timeout,)))  # one call, as in `PrefetchBuffer._fill`
+            if polled[0] is None:
+                del polled[0]
+                return
+            self._prefetch.taken(taken[0])
+            self._report_native_errors(taken)
+        except BaseException:
+            if not polled:
+                self._prefetch.cut_short = True
+            elif polled[0] is None:
+                del polled[0]
+            raise
+
+    def _gather(self, taken: list[Message], most: int, timeout: float) -> None:
+        """Append messages until there are `most`, or for `timeout` seconds."""
+        before = len(taken)
+        self._prefetch.gather(taken, most - before, self._native_consume, timeout)
+        self._report_native_errors(taken[before:])
+
+    def _report_native_errors(self, messages: list[Message]) -> None:
+        if self._on_native_error is not None:
+            for message in messages:
+                error = message.error()
+                if error is not None:
+                    self._on_native_error(error)
+
+    # --- After an exception -------------------------------------------------------------------------
+
+    def _put_back(self, messages: list[Message]) -> None:
+        """Have the next call return these messages, because an exception or a cancellation ends this one.
+
+        Another exception may interrupt this at its first call. So a caller that handles an exception first
+        closes the fast path and sets `unreturned`, both without a call; `_serve` then completes it.
+        """
+        if self._consumer_config.broker_assigned:
+            # librdkafka's own membership may revoke their partitions, and has counted them as consumed.
+            messages.clear()
+        else:
+            self._guard.wake()
+            self._prefetch.put_back(messages)
+            self._seek_dropped()
+
+    def _seek_dropped(self) -> None:
+        """Have messages fetched again that an interrupted native call dropped.
+
+        If another exception interrupts this, the next call that is not on the fast path completes it.
+        """
+        if self._prefetch.cut_short:
+            assigned = Native.assignment(self)
+            positions = Native.position(self, assigned)
+            targets = self._prefetch.seek_targets(positions)
+            if any(partition.offset < 0 for partition in targets):
+                # librdkafka cannot seek to a committed offset. One call, so that no exception of a signal
+                # handler leaves partitions unassigned.
+                Native.assign(self, self._prefetch.restarts(assigned, positions))
+            else:
+                for partition in targets:
+                    Native.seek(self, partition)
+            self._prefetch.cut_short = False
