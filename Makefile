@@ -14,8 +14,8 @@ unexport PYTHONDONTWRITEBYTECODE
 QUICK := "not (integration or kafka or spark or slow)"
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-# The parts that the wheel contains.
-SHIPPED := core assignors consumer instrumentation pipeline testing cli
+# The parts that the wheel contains, from its list of packages.
+PARTS := $(shell sed -n 's|^  "\(.*\)/src/groupwright",$$|\1|p' pyproject.toml)
 # The lowest typer uses what the newest click deprecates.
 OLD_TYPER := -W "ignore:'click.utils:DeprecationWarning"
 # Built by charts-tools.
@@ -55,14 +55,14 @@ test-fast: $(VENV)/.compiled ## Run the quick tests that need neither Kafka nor 
 	$(PYTEST) -m $(QUICK) $(ARGS)
 
 test-lowest: $(VENV)/.lowest ## Run the quick tests, and some on Kafka, on the lowest supported dependencies (ARGS as for test)
-	$(VENV)/lowest/bin/python -m pytest -n auto $(OLD_TYPER) -m $(QUICK) $(SHIPPED) $(ARGS)
+	$(VENV)/lowest/bin/python -m pytest -n auto $(OLD_TYPER) -m $(QUICK) $(PARTS) $(ARGS)
 	$(VENV)/lowest/bin/python -m pytest $(addprefix consumer/tests/,test_consumer_kafka.py test_oidc.py) -m kafka $(ARGS)
 
 test-wheel: build ## Run the quick tests and the type checkers on the installed wheel (ARGS as for test)
 	$(BIN)/python .ci/wheel-venv $(VENV)/wheel $(DIST)/*.whl
 	cd docs/tests && MYPYPATH= $(abspath $(BIN))/mypy --config-file= --strict --python-executable $(abspath $(VENV))/wheel/bin/python typed_program.py
 	$(BIN)/pyright --pythonpath $(VENV)/wheel/bin/python docs/tests/typed_program.py
-	$(VENV)/wheel/bin/python -m pytest -n auto -m $(QUICK) $(SHIPPED) $(ARGS)
+	$(VENV)/wheel/bin/python -m pytest -n auto -m $(QUICK) $(PARTS) $(ARGS)
 
 check: lint types test ## Style, types and tests in one command
 

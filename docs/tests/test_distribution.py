@@ -23,7 +23,8 @@ from integration_tests.harness.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PARTS = ("assignors", "cli", "consumer", "core", "instrumentation", "pipeline", "testing")
+PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+PARTS = [Path(package).parts[0] for package in PACKAGES]
 LOCK = ROOT / "requirements-dev.txt"
 
 

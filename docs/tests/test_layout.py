@@ -1,13 +1,18 @@
 """Rules of the layout that no type checker sees: imports between parts and rooms."""
 
 import ast
+import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from integration_tests.harness.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
-PARTS = ("core", "assignors", "consumer", "instrumentation", "pipeline", "testing", "cli")
+TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+PARTS = [Path(package).parts[0] for package in TOOLS["hatch"]["build"]["targets"]["wheel"]["packages"]]
 
 # Parts that each part may import, by docs/design.md.
 ALLOWED = {
@@ -62,6 +67,21 @@ def is_module(name: str) -> bool:
     """Tell whether a name is that of a module of a part."""
     part = name.removeprefix("groupwright.").partition(".")[0]
     return part in PARTS and (ROOT / part / "src" / Path(*name.split("."))).with_suffix(".py").is_file()
+
+
+def test_every_list_of_the_parts_is_that_of_the_wheels_packages() -> None:
+    sources = sorted(f"{part}/src" for part in PARTS)
+    dry_run = ["make", "--dry-run", "test-wheel"]
+    recipe = subprocess.run(
+        dry_run, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True
+    ).stdout
+
+    assert sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/src")) == sources
+    assert sorted(TOOLS["hatch"]["build"]["dev-mode-dirs"]) == sources
+    assert sorted(TOOLS["mypy"]["mypy_path"].split(":")) == sources
+    assert set(PARTS) <= set(TOOLS["pytest"]["ini_options"]["testpaths"])
+    assert set(PARTS) == ALLOWED.keys() == ROOMS.keys() | {"core"}
+    assert f" {' '.join(PARTS)} " in recipe
 
 
 def test_the_namespace_root_has_no_init() -> None:
