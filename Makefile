@@ -85,7 +85,7 @@ docs: $(VENV)/.dev ## Make the generated pages anew: references, dashboards
 	$(BIN)/python -m tools.references
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
-	$(BIN)/python -m groupwright.cli.exporter_reference > cli/EXPORTER.md
+	$(BIN)/python -m groupwright.cli.exporter.reference > cli/EXPORTER.md
 	$(BIN)/python charts/tools/values_table.py
 	$(BIN)/python -m charts.dashboards
 	$(BIN)/python -m integration_tests.parity table

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from charts.dashboards import promql
-from groupwright.cli import exporter_reference as exporter
+from groupwright.cli.exporter import reference as exporter
 from groupwright.core.metrics import MetricSpec, MetricType
 from groupwright.instrumentation import reference as clients
 from groupwright.pipeline import reference as pipeline

@@ -15,13 +15,13 @@ from charts.live.prometheus import PATIENCE_SECONDS
 from charts.live.stream import stream_status
 from groupwright.assignors import LoadAwareAssignor, Throughput
 from groupwright.cli._cluster.client import Cluster
-from groupwright.cli._exporter.exposition import text
-from groupwright.cli._exporter.limits import GroupLimit, Patterns
-from groupwright.cli._exporter.offsets_topic_source import OffsetsLog, OffsetsTopicSource
-from groupwright.cli._exporter.refresher import Refresher
-from groupwright.cli._exporter.server import Pages
-from groupwright.cli._exporter.state import ExporterState, Options
-from groupwright.cli._exporter.status import ExporterStatus
+from groupwright.cli.exporter.exposition import text
+from groupwright.cli.exporter.limits import GroupLimit, Patterns
+from groupwright.cli.exporter.offsets_topic_source import OffsetsLog, OffsetsTopicSource
+from groupwright.cli.exporter.refresher import Refresher
+from groupwright.cli.exporter.server import Pages
+from groupwright.cli.exporter.state import ExporterState, Options
+from groupwright.cli.exporter.status import ExporterStatus
 from groupwright.consumer import Consumer
 from groupwright.core.http_server import HttpServer
 from groupwright.instrumentation import EventSink, create_instrumented, to_callback

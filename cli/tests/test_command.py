@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from groupwright.assignors import builtin_assignors
+from groupwright.cli.app import app
 from integration_tests.harness.patience import PATIENCE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -47,6 +48,15 @@ def test_help_names_the_commands(groupwright: Run) -> None:
     assert result.returncode == 0
     assert "demo" in result.stdout
     assert "--version" in result.stdout
+
+
+def test_each_command_is_in_the_package_of_its_name() -> None:
+    commands = {each.callback.__name__: each.callback for each in app.registered_commands if each.callback}
+
+    assert {name: call.__module__ for name, call in commands.items()} == {
+        name: f"groupwright.cli.{name}.command" for name in commands
+    }
+    assert "watch" in commands
 
 
 def test_the_installed_script_is_the_same_command(groupwright: Run) -> None:

@@ -10,18 +10,18 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from groupwright import cli
 from groupwright.assignors import Subscription, encode_subscription
-from groupwright.cli import describe
 from groupwright.cli._cluster.description import described_classic
 from groupwright.cli._cluster.findings import findings
 from groupwright.cli._cluster.lag import GroupLag
 from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
-from groupwright.cli.describe import document, partition_rows
+from groupwright.cli.describe.command import document, partition_rows
 from groupwright.consumer.cluster import Broker
 from integration_tests.harness.described_groups import group, lag_of, member, partition, topic
 
-SCHEMA = Path(describe.__file__).parent / "_schemas" / "describe.schema.json"
+SCHEMA = Path(cli.__file__).parent / "_schemas" / "describe.schema.json"
 ORDERS = {"orders": topic()}
 
 

@@ -8,14 +8,14 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from typer.testing import CliRunner, Result
 
+from groupwright import cli
 from groupwright.cli._command_line.exit import ExitStatus
 from groupwright.cli.app import app
-from groupwright.cli.doctor import report as report_module
 from groupwright.cli.doctor.report import Check, exit_status
 from groupwright.instrumentation.advice import Finding
 from groupwright.instrumentation.advice.findings import note, warning
 
-SCHEMA = Path(report_module.__file__).parents[1] / "_schemas" / "doctor.schema.json"
+SCHEMA = Path(cli.__file__).parent / "_schemas" / "doctor.schema.json"
 
 GOOD = (
     "group.id=billing",

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from groupwright.cli.doctor import report
+from groupwright import cli
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
 from integration_tests.harness.patience import PATIENCE
@@ -35,7 +35,7 @@ EVERY_RIGHT: Any = (
     *(None, None, AclOperation.ANY, AclPermissionType.ANY),
 )
 
-SCHEMA = Path(report.__file__).parents[1] / "_schemas" / "doctor.schema.json"
+SCHEMA = Path(cli.__file__).parent / "_schemas" / "doctor.schema.json"
 GOOD = (
     "client.id=billing-1",
     "partition.assignment.strategy=cooperative-sticky",

@@ -13,22 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from groupwright import cli
 from groupwright.assignors import by_name
 from groupwright.assignors import simulate as play
-from groupwright.cli import explain as command
-from groupwright.cli._explain.explanation import Explanation, explain
-from groupwright.cli._explain.situation import situation_of
-from groupwright.cli._explain.words import joined, of_topic, ordinal
 from groupwright.cli._study.files import document_of, study_of
 from groupwright.cli._study.model import StudiedGroup
 from groupwright.cli.app import app
+from groupwright.cli.explain import command
+from groupwright.cli.explain.explanation import Explanation, explain
+from groupwright.cli.explain.situation import situation_of
+from groupwright.cli.explain.words import joined, of_topic, ordinal
 from integration_tests.harness.studied_groups import any_study, member, study
 
 if TYPE_CHECKING:
     import subprocess
 
 SCHEMA = json.loads(
-    (Path(command.__file__).parent / "_schemas" / "explain.schema.json").read_text(encoding="utf-8")
+    (Path(cli.__file__).parent / "_schemas" / "explain.schema.json").read_text(encoding="utf-8")
 )
 
 

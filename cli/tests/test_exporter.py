@@ -14,7 +14,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
-from groupwright.cli import exporter_reference as reference
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import (
     CommittedOffset,
@@ -24,17 +23,17 @@ from groupwright.cli._cluster.model import (
     OpenTransaction,
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
-from groupwright.cli._exporter import catalogue
-from groupwright.cli._exporter.catalogue import CATALOGUE, LABELS, ExporterSpec, Level
-from groupwright.cli._exporter.end_offsets import EndOffsets
-from groupwright.cli._exporter.exposition import text
-from groupwright.cli._exporter.limits import GroupLimit, Patterns
-from groupwright.cli._exporter.refresher import Refresher
-from groupwright.cli._exporter.server import Pages
-from groupwright.cli._exporter.snapshot import HeldPartition, Snapshot
-from groupwright.cli._exporter.state import ExporterState, Options, Page
-from groupwright.cli._exporter.status import ExporterStatus
 from groupwright.cli.app import app
+from groupwright.cli.exporter import catalogue, reference
+from groupwright.cli.exporter.catalogue import CATALOGUE, LABELS, ExporterSpec, Level
+from groupwright.cli.exporter.end_offsets import EndOffsets
+from groupwright.cli.exporter.exposition import text
+from groupwright.cli.exporter.limits import GroupLimit, Patterns
+from groupwright.cli.exporter.refresher import Refresher
+from groupwright.cli.exporter.server import Pages
+from groupwright.cli.exporter.snapshot import HeldPartition, Snapshot
+from groupwright.cli.exporter.state import ExporterState, Options, Page
+from groupwright.cli.exporter.status import ExporterStatus
 from groupwright.consumer.cluster import Broker
 from groupwright.core.http_server import HttpServer
 from groupwright.core.metrics import MetricType
@@ -307,7 +306,7 @@ def generation_record(group: str, generation: int | None) -> tuple[bytes, bytes 
 
 def test_records_of_the_offsets_topic_become_offsets_and_generations() -> None:
     pa = pytest.importorskip("pyarrow")
-    from groupwright.cli._exporter.committed_offsets import CommittedOffsets  # noqa: PLC0415 - needs pyarrow
+    from groupwright.cli.exporter.committed_offsets import CommittedOffsets  # noqa: PLC0415 - needs pyarrow
     from groupwright.pipeline import decode_batch  # noqa: PLC0415 - as above
 
     def decoded(*records: tuple[bytes, bytes | None]) -> Any:

@@ -5,7 +5,7 @@ import pytest
 from groupwright.cli._cluster.model import GroupType, ListedGroup
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._command_line.output import OutputFormat, few, print_rows
-from groupwright.cli.groups import COLUMNS, Order, check_known, none_chosen, select, sorted_rows
+from groupwright.cli.groups.command import COLUMNS, Order, check_known, none_chosen, select, sorted_rows
 from integration_tests.harness.described_groups import group, lag_of, listed, member, partition
 
 LISTED = [

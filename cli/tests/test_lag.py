@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from groupwright.cli._cluster.lag import PartitionLag, group_lags
 from groupwright.cli._cluster.model import CommittedOffset
 from groupwright.cli._command_line.suggest import unknown_group
-from groupwright.cli.lag import By, rows
+from groupwright.cli.lag.command import By, rows
 from integration_tests.harness.described_groups import group, lag_of, member, partition
 
 NOW = 1_000_000.0

@@ -9,11 +9,11 @@ from subprocess import CompletedProcess
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from groupwright.cli import locate
-from groupwright.cli.locate import located
+from groupwright import cli
+from groupwright.cli.locate.command import located
 
 Run = Callable[..., CompletedProcess[str]]
-SCHEMA = Path(locate.__file__).parent / "_schemas" / "locate.schema.json"
+SCHEMA = Path(cli.__file__).parent / "_schemas" / "locate.schema.json"
 JAVA = {  # String.hashCode, and Utils.abs of it modulo 50
     "": (0, 0),
     "a": (97, 47),

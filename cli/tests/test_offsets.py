@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groupwright import cli
 from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, GroupMember, GroupType
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.offsets.execution import failures
@@ -393,7 +394,7 @@ def test_a_member_may_subscribe_if_its_topics_are_not_known() -> None:
 
 
 def test_the_schema_is_strict() -> None:
-    path = Path(rows.__code__.co_filename).parents[1] / "_schemas" / "offsets.schema.json"
+    path = Path(cli.__file__).parent / "_schemas" / "offsets.schema.json"
     schema = json.loads(path.read_text(encoding="utf-8"))
     row = schema["properties"]["partitions"]["items"]
 

@@ -19,9 +19,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
+from groupwright import cli
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._cluster.model import CommittedOffset
-from groupwright.cli.offsets import view
 from groupwright.cli.offsets.execution import execute
 from groupwright.cli.offsets.plan import PlannedPartition
 from groupwright.cli.offsets.target import Timestamp
@@ -38,7 +38,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 MESSAGES = 100  # in each partition
 OLD, NEW = 1_700_000_000_000, 1_700_003_600_000  # timestamps of the first and the second half
-SCHEMA = Path(view.__file__).parents[1] / "_schemas" / "offsets.schema.json"
+SCHEMA = Path(cli.__file__).parent / "_schemas" / "offsets.schema.json"
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 

@@ -24,9 +24,9 @@ from typer.testing import CliRunner, Result
 
 from groupwright import cli
 from groupwright.cli._cluster.client import Cluster
-from groupwright.cli._exporter.admin_source import AdminSource
-from groupwright.cli._exporter.limits import GroupLimit, Patterns
 from groupwright.cli.app import app
+from groupwright.cli.exporter.admin_source import AdminSource
+from groupwright.cli.exporter.limits import GroupLimit, Patterns
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
 from integration_tests.harness.patience import PATIENCE

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from groupwright import cli
 from groupwright.assignors import (
     CooperativeStickyAssignor,
     Group,
@@ -28,20 +29,19 @@ from groupwright.assignors import (
     evaluate,
 )
 from groupwright.assignors import simulate as simulated
-from groupwright.cli import simulate as command
 from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
-from groupwright.cli._simulate import report
-from groupwright.cli._simulate.report import total
-from groupwright.cli._simulate.simulation import Candidate, Simulation, simulate_scenario
 from groupwright.cli._study.events import AddPartitions, Event, Join, Leave, NewMember, Restart
 from groupwright.cli._study.files import document_of
 from groupwright.cli._study.model import StudiedGroup
 from groupwright.cli._study.steps import make_scenario
 from groupwright.cli.app import app
+from groupwright.cli.simulate import report
+from groupwright.cli.simulate.report import total
+from groupwright.cli.simulate.simulation import Candidate, Simulation, simulate_scenario
 from integration_tests.harness.studied_groups import any_study, member, study
 
 SCHEMA = json.loads(
-    (Path(command.__file__).parent / "_schemas" / "simulate.schema.json").read_text(encoding="utf-8")
+    (Path(cli.__file__).parent / "_schemas" / "simulate.schema.json").read_text(encoding="utf-8")
 )
 GROUP = study(
     [

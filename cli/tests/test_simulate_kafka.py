@@ -16,8 +16,8 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions
 from typer.testing import CliRunner
 
+from groupwright import cli
 from groupwright.assignors import LoadAwareAssignor
-from groupwright.cli import simulate as command
 from groupwright.cli.app import app
 from groupwright.consumer import Consumer
 from groupwright.testing import Listener, LocalKafka, Security
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.kafka
 Member = Consumer | confluent_kafka.Consumer
 Assigned = dict[str, dict[str, list[int]]]
 
-SCHEMAS = Path(command.__file__).parent / "_schemas"
+SCHEMAS = Path(cli.__file__).parent / "_schemas"
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from groupwright import cli
 from groupwright.assignors import (
     Assignor,
     CoPartitionedStickyAssignor,
@@ -17,7 +18,6 @@ from groupwright.assignors import (
     StickyAssignor,
     Topic,
 )
-from groupwright.cli import simulate as command
 from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, GroupType
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
@@ -41,7 +41,7 @@ from integration_tests.harness.described_groups import member as live_member
 from integration_tests.harness.studied_groups import member, study
 
 SCHEMA = json.loads(
-    (Path(command.__file__).parent / "_schemas" / "group.schema.json").read_text(encoding="utf-8")
+    (Path(cli.__file__).parent / "_schemas" / "group.schema.json").read_text(encoding="utf-8")
 )
 WHOLE: dict[str, Any] = {
     "group": "billing",

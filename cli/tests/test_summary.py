@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from groupwright.cli.demo import summary as module
+from groupwright import cli
 from groupwright.cli.demo.summary import Change, summarize
 from groupwright.cli.demo.view_model import MemberRow
 from groupwright.testing.groups import Rebalanced, Redelivery, Report, Revoked, Span
@@ -79,7 +79,7 @@ def test_two_owners_at_a_time_fail() -> None:
 
 @pytest.mark.parametrize("seconds", [True, False])
 def test_the_document_follows_the_schema(*, seconds: bool) -> None:
-    schema = Path(module.__file__).parents[1] / "_schemas" / "demo.schema.json"
+    schema = Path(cli.__file__).parent / "_schemas" / "demo.schema.json"
     lost = replace(IN_ORDER, lost=(Span("t", 0, 10, 30),))
     found = summarize(members() if seconds else [], CHANGES, lost).document()
 

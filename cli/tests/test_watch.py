@@ -13,13 +13,13 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from rich.console import Console
 
-from groupwright.cli import watch as command
+from groupwright import cli
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
-from groupwright.cli._watch import run
-from groupwright.cli._watch.document import document
-from groupwright.cli._watch.events import (
+from groupwright.cli.watch import run
+from groupwright.cli.watch.document import document
+from groupwright.cli.watch.events import (
     Event,
     LagReported,
     MemberJoined,
@@ -27,14 +27,14 @@ from groupwright.cli._watch.events import (
     Rebalanced,
     StateChanged,
 )
-from groupwright.cli._watch.reporters import CSV_HEADER, Lines, csv_line, line
-from groupwright.cli._watch.sentences import sentence, span
-from groupwright.cli._watch.view import frame
-from groupwright.cli._watch.watched_group import GroupView, WatchedGroup
+from groupwright.cli.watch.reporters import CSV_HEADER, Lines, csv_line, line
+from groupwright.cli.watch.sentences import sentence, span
+from groupwright.cli.watch.view import frame
+from groupwright.cli.watch.watched_group import GroupView, WatchedGroup
 from groupwright.consumer.cluster import Broker
 
 SCHEMA = json.loads(
-    (Path(command.__file__).parent / "_schemas" / "watch.schema.json").read_text(encoding="utf-8")
+    (Path(cli.__file__).parent / "_schemas" / "watch.schema.json").read_text(encoding="utf-8")
 )
 START = 1_800_000_000.0
 CLASSIC = GroupType.CLASSIC

@@ -22,7 +22,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from groupwright.cli import watch as command
+from groupwright import cli
 from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
 from integration_tests.harness.patience import PATIENCE
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.kafka
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 SCHEMA = json.loads(
-    (Path(command.__file__).parent / "_schemas" / "watch.schema.json").read_text(encoding="utf-8")
+    (Path(cli.__file__).parent / "_schemas" / "watch.schema.json").read_text(encoding="utf-8")
 )
 # `jsonschema.validate` would check the schema each time.
 VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)

@@ -33,7 +33,7 @@ ROOMS = {
     "instrumentation": ("_librdkafka", "_metrics", "_tracking", ""),
     "testing": ("_java", "_kafka", "_assignors", "_groups", "_simulation", ""),
     "pipeline": ("_decoding", "_tables", "_transforms", "_what_if", "_report", "_jobs", ""),
-    "cli": ("_command_line", "_cluster", "_exporter", "_watch", "_study", "_explain", "_simulate", ""),
+    "cli": ("_command_line", "_cluster", "_study", ""),
 }
 # Modules at the top level that every room may import. They import no room.
 LEAVES = {

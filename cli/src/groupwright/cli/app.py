@@ -1,4 +1,4 @@
-"""The Typer app: global options, and the commands, each from its own module or package."""
+"""The Typer app: global options, and the commands, each from the package of its name."""
 
 from importlib import metadata
 from typing import Annotated
@@ -6,19 +6,19 @@ from typing import Annotated
 import typer
 
 from groupwright.cli._command_line.help import Command, CommandGroup
-from groupwright.cli.completion import completion, enable_completion
+from groupwright.cli.completion.command import completion, enable_completion
 from groupwright.cli.demo.command import demo
-from groupwright.cli.describe import describe
+from groupwright.cli.describe.command import describe
 from groupwright.cli.doctor.command import doctor
-from groupwright.cli.explain import explain
-from groupwright.cli.exporter import exporter
-from groupwright.cli.groups import groups
-from groupwright.cli.lag import lag
-from groupwright.cli.locate import locate
+from groupwright.cli.explain.command import explain
+from groupwright.cli.exporter.command import exporter
+from groupwright.cli.groups.command import groups
+from groupwright.cli.lag.command import lag
+from groupwright.cli.locate.command import locate
 from groupwright.cli.offsets.command import offsets
 from groupwright.cli.pipeline.command import app as pipeline
-from groupwright.cli.simulate import simulate
-from groupwright.cli.watch import watch
+from groupwright.cli.simulate.command import simulate
+from groupwright.cli.watch.command import watch
 
 app = typer.Typer(
     cls=CommandGroup,

@@ -1,1 +1,0 @@
-"""The exporter: metrics of every group of a cluster, without instrumented clients."""

@@ -1,1 +1,0 @@
-"""A watched group: snapshots in, events and views out; and their outputs."""

@@ -1,0 +1,1 @@
+"""`groupwright completion`: a shell's script that completes the command line."""

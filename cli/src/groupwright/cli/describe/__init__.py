@@ -1,0 +1,1 @@
+"""`groupwright describe`: one group, its members and its lag."""

@@ -1,0 +1,98 @@
+"""Snapshots of a cluster, asked of its brokers."""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
+from groupwright.cli._cluster.lag import group_lags, owners
+from groupwright.cli._cluster.model import CommittedOffset, GroupType, ListedGroup
+from groupwright.cli.exporter.limits import GroupLimit
+from groupwright.cli.exporter.snapshot import HeldPartition, OffsetsTopicState, Snapshot
+from groupwright.core import TopicPartitionKey
+from groupwright.core.offsets_topic import OFFSETS_TOPIC
+
+CommittedByGroup = Mapping[str, Mapping[TopicPartitionKey, CommittedOffset]]
+"""Committed offsets by group."""
+
+
+class AdminSource:
+    """Takes snapshots with requests alone: nothing is read from topics."""
+
+    def __init__(self, cluster: Cluster, groups: GroupLimit) -> None:
+        """Create it.
+
+        Args:
+            cluster: The cluster.
+            groups: Chooses the groups to show.
+        """
+        self._cluster = cluster
+        self._groups = groups
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot.
+
+        Raises:
+            CommandError: The cluster does not respond, or refuses.
+        """
+        cluster = self._cluster
+        listed, silent = cluster.groups()
+        chosen, left_out = self._groups.choose([group.id for group in listed])
+        topic = self._offsets_topic()
+        described = {id_: group for id_, group in cluster.describe(chosen).items() if group.exists}
+        shared = {id_ for id_, group in described.items() if group.type is GroupType.SHARE}
+        committed = {
+            **self.committed([id_ for id_ in described if id_ not in shared], topic),
+            **cluster.share_offsets(shared),
+        }
+        wanted = {key for id_, group in described.items() for key in (*committed[id_], *owners(group))}
+        begins, _ = cluster.offsets(wanted, EARLIEST)
+        ends, errors = cluster.offsets(wanted, LATEST)
+        return Snapshot(
+            time=time.time(),
+            groups=tuple(group_lags(described, committed, begins, ends, errors).values()),
+            states=_states(listed),
+            left_out=left_out,
+            generations=self.generations(),
+            commits=self.commits(),
+            held=topic.held,
+            transactions=tuple(
+                each for each in cluster.open_transactions() if OFFSETS_TOPIC in each.partitions
+            ),
+            silent_brokers=len(silent),
+        )
+
+    # --- What another source knows better -----------------------------------------------------------
+
+    def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> CommittedByGroup:  # noqa: ARG002 - for those that read the topic
+        """Return the committed offsets of groups other than share groups."""
+        return self._cluster.committed(groups)
+
+    def generations(self) -> Mapping[str, int]:
+        """Return the generations of classic groups, as far as they are known."""
+        return {}
+
+    def commits(self) -> Mapping[str, int] | None:
+        """Return the number of committed offsets since the start, by group; None if it is not known."""
+        return None
+
+    # --- The offsets topic --------------------------------------------------------------------------
+
+    def _offsets_topic(self) -> OffsetsTopicState:
+        topic = self._cluster.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+        if topic is None:  # no group has committed yet, or it may not be seen
+            return OffsetsTopicState()
+        partitions = [(OFFSETS_TOPIC, number) for number in range(topic.partitions)]
+        ends, _ = self._cluster.offsets(partitions, LATEST)
+        stable, _ = self._cluster.offsets(partitions, LATEST, read_committed=True)
+        held = {
+            key[1]: HeldPartition(before, end)
+            for key, end in ends.items()
+            if end is not None and (before := stable.get(key)) is not None and before < end
+        }
+        known = {key[1]: offset for key, offset in stable.items() if offset is not None}
+        return OffsetsTopicState(topic.partitions, known, held)
+
+
+def _states(listed: Collection[ListedGroup]) -> dict[str, int]:
+    return dict(Counter(group.state for group in listed))

@@ -1,0 +1,247 @@
+"""The exporter's state: snapshots of a cluster in, samples out. Pure: no clock, no I/O."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from groupwright.cli._cluster.group_history import NOT_REBALANCING, GroupHistory
+from groupwright.cli._cluster.lag import GroupLag, PartitionLag
+from groupwright.cli.exporter import catalogue
+from groupwright.cli.exporter.catalogue import ExporterSpec, Level
+from groupwright.cli.exporter.end_offsets import EndOffsets
+from groupwright.cli.exporter.limits import Patterns
+from groupwright.cli.exporter.snapshot import HeldPartition, Snapshot
+from groupwright.core.offsets_topic import OFFSETS_TOPIC
+
+Labels = tuple[str, ...]
+"""Values of a metric's labels, in their order."""
+
+Samples = dict[ExporterSpec, dict[Labels, float]]
+
+_TRANSACTIONS = 100
+"""Transactions with a series, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of the series.
+
+    Attributes:
+        topics: The topics with series.
+        by_partition: Whether partitions have series of their own.
+        max_series: The most series of groups, topics and partitions.
+        stuck_seconds: Time without an end of a rebalance, or without a commit, after which a group is stuck.
+    """
+
+    topics: Patterns = field(default_factory=Patterns)
+    by_partition: bool = False
+    max_series: int = 100_000
+    stuck_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The samples of one snapshot.
+
+    Attributes:
+        samples: Samples by metric.
+        series: Their number.
+        left_out: Number of series that are left out for `Options.max_series`, by level.
+        unknown_partitions: Pairs of groups and partitions without lag, since the end of the log is not known.
+        snapshot: The snapshot.
+    """
+
+    samples: Samples
+    series: int
+    left_out: Mapping[Level, int]
+    unknown_partitions: int
+    snapshot: Snapshot
+
+
+class ExporterState:
+    """State of the exporter between snapshots."""
+
+    def __init__(self, options: Options) -> None:
+        """Start before the first snapshot."""
+        self._options = options
+        self._ends = EndOffsets()
+        self._groups: dict[str, GroupHistory] = {}
+        self._held: dict[int, tuple[int, float]] = {}
+        """By partition of `__consumer_offsets` that a transaction holds back: its last stable offset, and
+        when that was first seen."""
+
+    def update(self, snapshot: Snapshot) -> Page:
+        """Take a snapshot and return its samples."""
+        ends = {
+            (each.topic, each.partition): each.end
+            for group in snapshot.groups
+            for each in group.partitions
+            if each.end is not None
+        }
+        for partition, end in ends.items():
+            self._ends.add(partition, end, snapshot.time)
+        if not snapshot.silent_brokers:  # groups of a silent broker come back, and their counters go on
+            self._ends.keep(ends.keys())
+            shown = {group.group.id for group in snapshot.groups}
+            self._groups = {id_: history for id_, history in self._groups.items() if id_ in shown}
+        for group in snapshot.groups:
+            history = self._groups.setdefault(group.group.id, GroupHistory())
+            history.update(group, snapshot.generations.get(group.group.id), snapshot.time)
+        self._held = {
+            number: self._held_since(number, held, snapshot.time) for number, held in snapshot.held.items()
+        }
+        return self._page(snapshot)
+
+    def _held_since(self, number: int, held: HeldPartition, time: float) -> tuple[int, float]:
+        before = self._held.get(number)
+        return before if before is not None and before[0] == held.stable else (held.stable, time)
+
+    # --- Samples ------------------------------------------------------------------------------------
+
+    def _page(self, snapshot: Snapshot) -> Page:
+        page = _Builder(self._options.max_series)
+        page.add(self._cluster_samples(snapshot), Level.CLUSTER)
+        for sample in self._topic_ends(snapshot):
+            page.add(iter([sample]), Level.CLUSTER)
+        rows = {group.group.id: [*self._rows(group, snapshot.time)] for group in snapshot.groups}
+        for group in snapshot.groups:
+            page.add(self._group_samples(group, rows[group.group.id], snapshot), Level.GROUP)
+        by_topic = {id_: _by_topic(of_group) for id_, of_group in rows.items()}
+        for id_, topics in by_topic.items():
+            for topic, of_topic in topics.items():
+                page.add(_topic_samples((id_, topic), of_topic), Level.TOPIC)
+        if self._options.by_partition:
+            for id_, topics in by_topic.items():
+                for rows_of_topic in topics.values():
+                    samples = (each for row in rows_of_topic for each in _partition_samples(id_, row))
+                    page.add(samples, Level.PARTITION)
+        unknown = sum(row.lag.end is None for of_group in rows.values() for row in of_group)
+        return Page(page.samples, page.series, page.left_out, unknown, snapshot)
+
+    def _rows(self, group: GroupLag, time: float) -> Iterator["_Row"]:
+        history = self._groups[group.group.id]
+        for lag in group.partitions:
+            if self._options.topics.select(lag.topic):
+                stuck = history.unmoved_seconds(lag.topic, lag.partition, time) >= self._options.stuck_seconds
+                yield _Row(lag, self._lag_seconds(lag, time), is_stuck=stuck)
+
+    def _lag_seconds(self, lag: PartitionLag, time: float) -> float | None:
+        if not lag.lag:
+            return None if lag.lag is None else 0.0
+        first = max(lag.committed or 0, lag.begin or 0)
+        arrived = self._ends.arrival((lag.topic, lag.partition), first)
+        return None if arrived is None else max(0.0, time - arrived)
+
+    def _cluster_samples(self, snapshot: Snapshot) -> Iterator["_Sample"]:
+        for state, number in snapshot.states.items():
+            yield catalogue.GROUPS, (state,), number
+        yield catalogue.HELD_PARTITIONS, (), len(snapshot.held)
+        for number, held in snapshot.held.items():
+            yield catalogue.HELD_MESSAGES, (str(number),), held.end - held.stable
+            yield catalogue.HELD_SECONDS, (str(number),), snapshot.time - self._held[number][1]
+        holding = [each for each in snapshot.transactions if OFFSETS_TOPIC in each.partitions]
+        for transaction in sorted(holding, key=lambda each: each.started)[:_TRANSACTIONS]:
+            age = max(0.0, snapshot.time - transaction.started)
+            yield catalogue.TRANSACTION_AGE, (transaction.transactional_id,), age
+
+    def _topic_ends(self, snapshot: Snapshot) -> Iterator["_Sample"]:
+        ends: dict[str, dict[int, int]] = defaultdict(dict)
+        for group in snapshot.groups:
+            for each in group.partitions:
+                if each.end is not None and self._options.topics.select(each.topic):
+                    ends[each.topic][each.partition] = each.end
+        for topic, of_topic in ends.items():
+            yield catalogue.TOPIC_END, (topic,), sum(of_topic.values())
+
+    def _group_samples(self, lag: GroupLag, rows: list["_Row"], snapshot: Snapshot) -> Iterator["_Sample"]:
+        group, history = lag.group, self._groups[lag.group.id]
+        labels = (group.id,)
+        coordinator = str(group.coordinator.id)
+        yield catalogue.GROUP_INFO, (group.id, str(group.type), group.assignor, coordinator), 1
+        yield catalogue.GROUP_STATE, (group.id, group.state), 1
+        yield catalogue.GROUP_MEMBERS, labels, len(group.members)
+        if group.state in NOT_REBALANCING:
+            yield catalogue.GROUP_IDLE_MEMBERS, labels, sum(not each.assigned for each in group.members)
+        if history.generation is not None:
+            yield catalogue.GROUP_GENERATION, labels, history.generation
+        yield catalogue.GROUP_GENERATION_CHANGES, labels, history.generation_changes
+        yield catalogue.GROUP_REBALANCES, labels, history.rebalances
+        seconds = history.rebalancing_seconds(snapshot.time)
+        yield catalogue.GROUP_REBALANCING_SECONDS, labels, seconds
+        stuck = {
+            "rebalancing": history.rebalancing_since is not None and seconds >= self._options.stuck_seconds,
+            "no_progress": any(row.is_stuck for row in rows),
+        }
+        for reason, is_stuck in stuck.items():
+            yield catalogue.GROUP_STUCK, (group.id, reason), is_stuck
+        if snapshot.commits is not None:
+            yield catalogue.GROUP_COMMITS, labels, snapshot.commits.get(group.id, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A partition of a group, with its lag in seconds."""
+
+    lag: PartitionLag
+    seconds: float | None
+    is_stuck: bool = field(kw_only=True)
+
+
+_Sample = tuple[ExporterSpec, Labels, float]
+
+
+def _by_topic(rows: list[_Row]) -> dict[str, list[_Row]]:
+    found: dict[str, list[_Row]] = defaultdict(list)
+    for row in rows:
+        found[row.lag.topic].append(row)
+    return found
+
+
+def _topic_samples(labels: Labels, rows: list[_Row]) -> Iterator[_Sample]:
+    lags = [row.lag.lag for row in rows if row.lag.lag is not None]
+    if lags:
+        yield catalogue.LAG, labels, sum(lags)
+        yield catalogue.LAG_MAX, labels, max(lags)
+    seconds = [row.seconds for row in rows if row.seconds is not None]
+    if seconds:
+        yield catalogue.LAG_SECONDS, labels, max(seconds)
+    yield catalogue.LAG_SECONDS_UNKNOWN, labels, len(lags) - len(seconds)
+    committed = [row.lag.committed for row in rows if row.lag.committed is not None]
+    if committed:
+        yield catalogue.COMMITTED, labels, sum(committed)
+    owned = [row for row in rows if row.lag.owner is not None]
+    yield catalogue.ASSIGNED, labels, len(owned)
+    yield catalogue.UNCOMMITTED, labels, sum(row.lag.committed is None for row in owned)
+    yield catalogue.STUCK_PARTITIONS, labels, sum(row.is_stuck for row in rows)
+
+
+def _partition_samples(group: str, row: _Row) -> Iterator[_Sample]:
+    labels = (group, row.lag.topic, str(row.lag.partition))
+    if row.lag.lag is not None:
+        yield catalogue.PARTITION_LAG, labels, row.lag.lag
+    if row.seconds is not None:
+        yield catalogue.PARTITION_LAG_SECONDS, labels, row.seconds
+    if row.lag.committed is not None:
+        yield catalogue.PARTITION_COMMITTED, labels, row.lag.committed
+
+
+class _Builder:
+    """Samples up to a number of series. Samples added together are left out together, and counted."""
+
+    def __init__(self, max_series: int) -> None:
+        self.samples: Samples = defaultdict(dict)
+        self.series = 0
+        self.left_out: dict[Level, int] = dict.fromkeys(
+            (Level.CLUSTER, Level.GROUP, Level.TOPIC, Level.PARTITION), 0
+        )
+        self._max = max_series
+
+    def add(self, samples: Iterator[_Sample], level: Level) -> None:
+        """Add the samples of one group, or of one topic of a group, or none of them."""
+        made = list(samples)
+        if self.series + len(made) > self._max:
+            self.left_out[level] += len(made)
+            return
+        self.series += len(made)
+        for spec, labels, value in made:
+            self.samples[spec][labels] = value

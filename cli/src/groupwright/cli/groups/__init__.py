@@ -1,0 +1,1 @@
+"""`groupwright groups`: all groups of a cluster."""

@@ -1,0 +1,1 @@
+"""`groupwright lag`: how far groups are behind, in messages and in seconds."""

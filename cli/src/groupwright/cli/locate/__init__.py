@@ -1,0 +1,1 @@
+"""`groupwright locate`: the coordinator of a group."""
