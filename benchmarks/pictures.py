@@ -12,14 +12,14 @@ def new_figure(width: float, height: float) -> Any:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 - is optional
+    from matplotlib.figure import Figure  # is optional
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Any, path: Path) -> None:
     """Write a figure as SVG; the same figure gives the same file."""
-    from matplotlib import rc_context  # noqa: PLC0415 - is optional
+    from matplotlib import rc_context  # is optional
 
     written = StringIO()
     with rc_context({"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"], "svg.hashsalt": path.stem}):

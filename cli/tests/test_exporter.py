@@ -306,8 +306,8 @@ def generation_record(group: str, generation: int | None) -> tuple[bytes, bytes 
 
 def test_records_of_the_offsets_topic_become_offsets_and_generations() -> None:
     pa = pytest.importorskip("pyarrow")
-    from groupwright.cli.exporter.committed_offsets import CommittedOffsets  # noqa: PLC0415 - needs pyarrow
-    from groupwright.pipeline import decode_batch  # noqa: PLC0415 - as above
+    from groupwright.cli.exporter.committed_offsets import CommittedOffsets  # needs pyarrow
+    from groupwright.pipeline import decode_batch
 
     def decoded(*records: tuple[bytes, bytes | None]) -> Any:
         keys, values = zip(*records, strict=True)

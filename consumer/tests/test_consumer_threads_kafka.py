@@ -262,7 +262,7 @@ def test_an_asyncio_consumer_polls_commits_and_calls_back(scene: "Scene") -> Non
         await consumer.commit(asynchronous=False)
 
     async def run() -> list[int | None]:
-        from groupwright.consumer import AIOConsumer  # noqa: PLC0415 - confluent-kafka 2.13 or later has one
+        from groupwright.consumer import AIOConsumer  # confluent-kafka 2.13 or later has one
 
         consumer = AIOConsumer(config(scene, **{"enable.auto.commit": False}))
         await consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
@@ -291,7 +291,7 @@ def test_a_poll_that_is_cancelled_loses_no_message(scene: "Scene") -> None:
     topic = scene.topic(messages=300)
 
     async def run() -> list[int | None]:
-        from groupwright.consumer import AIOConsumer  # noqa: PLC0415 - as above
+        from groupwright.consumer import AIOConsumer
 
         consumer = AIOConsumer(config(scene))
         await consumer.subscribe([topic])

@@ -272,7 +272,7 @@ def test_a_signal_handler_may_wake(scene: "Scene") -> None:
 
 def test_an_asyncio_consumer_has_them_too(scene: "Scene") -> None:
     pytest.importorskip("confluent_kafka.aio", reason="confluent-kafka has no asyncio consumer")
-    from groupwright.consumer import AIOConsumer  # noqa: PLC0415 - confluent-kafka 2.13 or later has one
+    from groupwright.consumer import AIOConsumer  # confluent-kafka 2.13 or later has one
 
     topic = scene.topic(messages=5)
     partition = TopicPartition(topic, 0)

@@ -93,7 +93,7 @@ def _play_many(options: argparse.Namespace) -> int:
 
 def _play_stories(names: list[str]) -> int:
     lanes.start()
-    from integration_tests.simulation.player import play  # noqa: PLC0415 - after `start`
+    from integration_tests.simulation.player import play  # after `start`
 
     status = 0
     for name in names:
@@ -117,10 +117,10 @@ def _chunks(first: int, seeds: int | None) -> Iterator[range]:
 
 def _replay(seed: int, picture: Path | None, *, shrinks: bool) -> int:
     lanes.start()
-    from integration_tests.simulation.player import play  # noqa: PLC0415 - after `start`
-    from integration_tests.simulation.scenario import Scenario, describe, generate  # noqa: PLC0415 - as above
-    from integration_tests.simulation.shrink import shrink  # noqa: PLC0415 - as above
-    from integration_tests.simulation.timeline import draw  # noqa: PLC0415 - as above
+    from integration_tests.simulation.player import play  # after `start`
+    from integration_tests.simulation.scenario import Scenario, describe, generate
+    from integration_tests.simulation.shrink import shrink
+    from integration_tests.simulation.timeline import draw
 
     outcome = play(generate(seed), keep=True)
     violation = outcome.violation

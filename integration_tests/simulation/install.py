@@ -43,7 +43,7 @@ def install() -> None:
         raise RuntimeError("groupwright.consumer is imported already: simulate in a process of its own")
     time.monotonic, time.time = virtual_monotonic, virtual_time
     time.sleep = virtual_sleep  # type: ignore[assignment] # without keywords
-    from integration_tests.simulation.handle import Handle  # noqa: PLC0415 - it may not be imported before `time` is replaced
+    from integration_tests.simulation.handle import Handle  # it may not be imported before `time` is replaced
 
     confluent_kafka.Consumer = Handle  # type: ignore[assignment,misc] # simulated
     confluent_kafka.simulated = True  # type: ignore[attr-defined] # for the next call
@@ -51,7 +51,7 @@ def install() -> None:
     names = (found.name for found in pkgutil.walk_packages(package.__path__, "groupwright.consumer."))
     unused = (".kerberos", ".aio", ".deserializing")
     modules = [package, *(importlib.import_module(name) for name in names if not name.endswith(unused))]
-    from integration_tests.simulation.network import Network  # noqa: PLC0415 - as above
+    from integration_tests.simulation.network import Network
 
     simulated = {"threading": Threading, "get_ident": get_ident, "Wakeup": Wakeup, "Network": Network}
     access = importlib.import_module("groupwright.consumer._membership.access")

@@ -38,7 +38,7 @@ class Totals:
 
 def start() -> None:
     """Prepare a worker."""
-    from integration_tests.simulation.install import install  # noqa: PLC0415 - a worker alone imports what it replaces
+    from integration_tests.simulation.install import install  # a worker alone imports what it replaces
 
     logging.disable(logging.CRITICAL)  # the consumer's warnings of what is done to it
     install()
@@ -46,9 +46,9 @@ def start() -> None:
 
 def play_chunk(seeds: range) -> tuple[Totals, list[tuple[int, str]]]:
     """Play some seeds in a worker; return sums, and the seeds that broke a guarantee."""
-    from integration_tests.simulation.player import play  # noqa: PLC0415 - after `install`
-    from integration_tests.simulation.runtime import SignalError  # noqa: PLC0415 - as above
-    from integration_tests.simulation.scenario import generate  # noqa: PLC0415 - as above
+    from integration_tests.simulation.player import play  # after `install`
+    from integration_tests.simulation.runtime import SignalError
+    from integration_tests.simulation.scenario import generate
 
     totals, broken, began = Totals(), [], _processor_seconds()
     for seed in seeds:

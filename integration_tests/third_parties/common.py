@@ -21,7 +21,7 @@ def consumer_class(which: str) -> Any:
     """Return the consumer's class, imported now."""
     if which == ORIGINAL:
         return confluent_kafka.Consumer
-    from groupwright.consumer import Consumer  # noqa: PLC0415 - the order of imports is what some checks are about
+    from groupwright.consumer import Consumer  # the order of imports is what some checks are about
 
     return Consumer
 

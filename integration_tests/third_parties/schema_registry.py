@@ -79,7 +79,7 @@ def _built_in(which: str, bootstrap: str, codec: _Codec) -> Any:
     topic = _fill(bootstrap, codec)
     kind: Any = confluent_kafka.DeserializingConsumer
     if which == OURS:
-        from groupwright.consumer import DeserializingConsumer as kind  # noqa: N813, PLC0415 - one name for both
+        from groupwright.consumer import DeserializingConsumer as kind  # noqa: N813 - one name for both
     config = settings(bootstrap, new_group()) | {"value.deserializer": codec[1]}
     consumer = kind(config)
     consumer.subscribe([topic])
@@ -130,7 +130,7 @@ async def _by_hand_asyncio(which: str, bootstrap: str, codec: _Codec) -> Any:
     topic = _fill(bootstrap, codec)
     kind: Any = aio.AIOConsumer
     if which == OURS:
-        from groupwright.consumer import AIOConsumer as kind  # noqa: N813, PLC0415 - one name for both
+        from groupwright.consumer import AIOConsumer as kind  # noqa: N813 - one name for both
     consumer = kind(settings(bootstrap, new_group()))
     await consumer.subscribe([topic])
     got: list[str] = []

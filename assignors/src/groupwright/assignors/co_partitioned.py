@@ -145,7 +145,7 @@ class CoPartitionedStickyAssignor(Assignor):
         Raises:
             AssignorError: Joined topics have different numbers of partitions, which are refused.
         """
-        from groupwright.assignors._algorithms import co_partitioned  # noqa: PLC0415 - imports numpy, which only leaders need
+        from groupwright.assignors._algorithms import co_partitioned
 
         if self._by_load is None:
             return co_partitioned.plan_co_partitioned(group, self._joined, allow_unequal=self._allow_unequal)

@@ -151,6 +151,6 @@ class LoadAwareAssignor(Assignor):
 
     def assign(self, group: Group) -> "Assignment":
         """Assign the group's partitions."""
-        from groupwright.assignors._algorithms.load import plan_load_aware  # noqa: PLC0415 - imports numpy, which only leaders need
+        from groupwright.assignors._algorithms.load import plan_load_aware
 
         return plan_load_aware(group, self.tolerance, self.max_skew)

@@ -44,6 +44,6 @@ class RangeAssignor(Assignor):
 
     def assign(self, group: Group) -> "Assignment":
         """Assign the group's partitions."""
-        from groupwright.assignors._algorithms.range import plan_ranges  # noqa: PLC0415 - imports numpy, which only leaders need
+        from groupwright.assignors._algorithms.range import plan_ranges
 
         return plan_ranges(group)

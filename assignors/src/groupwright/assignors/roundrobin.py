@@ -34,6 +34,6 @@ class RoundRobinAssignor(Assignor):
 
     def assign(self, group: Group) -> "Assignment":
         """Assign the group's partitions."""
-        from groupwright.assignors._algorithms.roundrobin import plan_round_robin  # noqa: PLC0415 - imports numpy, which only leaders need
+        from groupwright.assignors._algorithms.roundrobin import plan_round_robin
 
         return plan_round_robin(group)

@@ -78,7 +78,7 @@ class StickyAssignor(Assignor):
 
     def assign(self, group: Group) -> "Assignment":
         """Assign the group's partitions."""
-        from groupwright.assignors._algorithms.sticky import plan_sticky  # noqa: PLC0415 - imports numpy, which only leaders need
+        from groupwright.assignors._algorithms.sticky import plan_sticky
 
         return plan_sticky(group)
 
@@ -132,6 +132,6 @@ class CooperativeStickyAssignor(Assignor):
 
     def assign(self, group: Group) -> "Assignment":
         """Assign the group's partitions."""
-        from groupwright.assignors._algorithms.sticky import plan_cooperative  # noqa: PLC0415 - imports numpy, which only leaders need
+        from groupwright.assignors._algorithms.sticky import plan_cooperative
 
         return plan_cooperative(group)

@@ -126,12 +126,12 @@ def _positive(seconds: float, name: str) -> float:
 
 
 def _rates(former: ByPartition, now: ByPartition, seconds: float) -> Weights:
-    from groupwright.assignors._model.weight_arrays import rates  # noqa: PLC0415 - imports numpy, which only leaders need
+    from groupwright.assignors._model.weight_arrays import rates
 
     return rates(former, now, seconds)
 
 
 def _work(topics: Mapping[str, Topic], seconds: ByPartition, messages: Weights) -> Weights:
-    from groupwright.assignors._model.weight_arrays import work  # noqa: PLC0415 - as above
+    from groupwright.assignors._model.weight_arrays import work
 
     return work(topics, seconds, messages)

@@ -17,7 +17,7 @@ def main() -> None:
     """Run the command with the arguments of the process, and exit."""
     try:
         with output_errors_reported():
-            from groupwright.cli.app import app  # noqa: PLC0415 - needs the extra, which may be missing
+            from groupwright.cli.app import app  # needs the extra, which may be missing
 
             app(prog_name="groupwright")
     except ImportError as error:

@@ -1,4 +1,8 @@
-"""The Typer app: global options, and the commands, each from the package of its name."""
+"""The Typer app: global options, and the commands, each from the package of its name.
+
+A command imports what it needs when it runs: `groupwright --help` and completion stay fast, and a missing
+extra concerns only the commands that need it.
+"""
 
 from importlib import metadata
 from typing import Annotated

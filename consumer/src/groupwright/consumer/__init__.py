@@ -76,6 +76,6 @@ def __getattr__(name: str) -> Any:
     """Import `AIOConsumer` at its first use: it imports asyncio, and needs confluent-kafka 2.13 or later."""
     if name != "AIOConsumer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from groupwright.consumer.aio import AIOConsumer  # noqa: PLC0415 - at its first use
+    from groupwright.consumer.aio import AIOConsumer  # at its first use
 
     return AIOConsumer

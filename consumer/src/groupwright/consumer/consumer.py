@@ -109,7 +109,7 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
         self._prefetch = PrefetchBuffer(BATCH_SIZE if prefetches else 0)
         self._waiting = self._prefetch.waiting
         if self._consumer_config.broker_assigned:
-            from groupwright.consumer._membership.librdkafka_membership import (  # noqa: PLC0415 - for one
+            from groupwright.consumer._membership.librdkafka_membership import (  # for one
                 LibrdkafkaMembership,
             )
 
@@ -117,9 +117,7 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
             self._member, self._on_native_error = native, native.on_native_error
         else:
             # Imported when it is needed, as the other is.
-            from groupwright.consumer._membership.classic_membership import (  # noqa: PLC0415 - as above
-                ClassicMembership,
-            )
+            from groupwright.consumer._membership.classic_membership import ClassicMembership
 
             self._member = ClassicMembership(
                 self._consumer_config, self._guard, self._prefetch, self._interceptors, log
@@ -133,7 +131,7 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
             del self._guard  # the class's is that of a closed consumer
             if not isinstance(error, (confluent_kafka.KafkaException, SystemError)):
                 raise
-            from groupwright.consumer.configuration import rejection  # noqa: PLC0415 - for errors alone
+            from groupwright.consumer.configuration import rejection  # for errors alone
 
             rejected = rejection(error, config, network.security.tokens)
         if rejected is not None:

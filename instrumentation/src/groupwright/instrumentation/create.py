@@ -98,7 +98,7 @@ def _is_producer(client_class: Any, *, asynchronous: bool) -> bool:
     """Return whether this is a class of producers."""
     producer: type = confluent_kafka.Producer
     if asynchronous:
-        from confluent_kafka.aio import AIOProducer  # noqa: PLC0415 - it imports asyncio
+        from confluent_kafka.aio import AIOProducer  # it imports asyncio
 
         producer = AIOProducer
     return isinstance(client_class, type) and issubclass(client_class, producer)
@@ -117,9 +117,9 @@ def _wrapper_for(client_class: Any, *, asynchronous: bool) -> type:
         TypeError: It is not a client class of confluent-kafka.
     """
     if asynchronous:
-        from confluent_kafka.aio import AIOConsumer  # noqa: PLC0415 - it imports asyncio
+        from confluent_kafka.aio import AIOConsumer  # it imports asyncio
 
-        from groupwright.instrumentation._tracking.wrapped_aio import WrappedAIOConsumer  # noqa: PLC0415 - as above
+        from groupwright.instrumentation._tracking.wrapped_aio import WrappedAIOConsumer
 
         if isinstance(client_class, type) and issubclass(client_class, AIOConsumer):
             return WrappedAIOConsumer

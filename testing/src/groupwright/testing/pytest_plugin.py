@@ -48,7 +48,7 @@ def local_kafka(
 
     Under pytest-xdist each worker has its own.
     """
-    from groupwright.testing._kafka.local_kafka import LocalKafka  # noqa: PLC0415 - see the module
+    from groupwright.testing._kafka.local_kafka import LocalKafka
 
     version = pytestconfig.getini(_VERSION_INI) or None
     with LocalKafka(version=version, config=local_kafka_config) as kafka:
@@ -73,8 +73,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Add the end of the brokers' logs to the report of a failed test that used them, from any fixture."""
     report = yield
     if report.failed and "groupwright.testing._kafka.kafka" in sys.modules:
-        from groupwright.assignors.errors import GroupwrightError  # noqa: PLC0415 - see the module
-        from groupwright.testing._kafka.kafka import Kafka  # noqa: PLC0415 - as above
+        from groupwright.assignors.errors import GroupwrightError
+        from groupwright.testing._kafka.kafka import Kafka
 
         used = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Kafka)]
         for kafka in dict.fromkeys(used):

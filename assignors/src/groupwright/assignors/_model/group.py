@@ -73,7 +73,7 @@ class Topic:
         return tuple(distinct.setdefault(frozen, frozen) for frozen in map(frozenset, racks))
 
     def _weights(self, weights: "Sequence[float] | npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
-        import numpy as np  # noqa: PLC0415 - a topic without weights needs no arrays
+        import numpy as np  # a topic without weights needs no arrays
 
         self._check_length("weights", len(weights))
         try:

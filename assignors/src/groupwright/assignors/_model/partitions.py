@@ -97,9 +97,9 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         Raises:
             InvalidInputError: A partition is not a 32-bit integer; the message names the topic.
         """
-        import numpy as np  # noqa: PLC0415 - see the module
+        import numpy as np
 
-        from groupwright.assignors._model.arrays import ascending  # noqa: PLC0415 - see the module
+        from groupwright.assignors._model.arrays import ascending
 
         arrays = {topic: ascending(topic, listed) for topic, listed in partitions.items()}
         topics = sorted_names(topic for topic, array in arrays.items() if array.size)
@@ -194,7 +194,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
             column.flags.writeable = False
 
     def _set_ints(self, ints: dict[str, tuple[int, ...]]) -> None:
-        import numpy as np  # noqa: PLC0415 - see the module
+        import numpy as np
 
         topics = tuple(ints)
         starts = np.cumsum([0, *map(len, ints.values())], dtype=np.int64)
@@ -238,7 +238,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
     def __eq__(self, other: object) -> bool:
         """Return whether the other mapping has the same partitions."""
         if isinstance(other, PartitionsByTopic):
-            import numpy as np  # noqa: PLC0415 - see the module
+            import numpy as np
 
             return (
                 np.array_equal(self.starts, other.starts)
@@ -260,7 +260,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         """Return the text of an equal dict of lists, abbreviated, or the size if there are many topics."""
         if len(self) > _SHOWN_TOPICS:
             return f"<{self.count} partitions of {len(self)} topics>"
-        import numpy as np  # noqa: PLC0415 - see the module
+        import numpy as np
 
         shown = (
             f"{topic!r}: {np.array2string(array, separator=', ', threshold=_SHOWN_PARTITIONS)}"
@@ -270,7 +270,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
 
 
 def _all_indexes(names: tuple[str, ...]) -> "TopicNumbers":
-    import numpy as np  # noqa: PLC0415 - see the module
+    import numpy as np
 
     return np.arange(len(names), dtype=np.int32)
 

@@ -86,7 +86,7 @@ class _Sum(WeightSource):
         self.needs_processing_times = one.needs_processing_times or other.needs_processing_times
 
     def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> Weights:
-        from groupwright.assignors._model.weight_arrays import total  # noqa: PLC0415 - imports numpy, which only leaders need
+        from groupwright.assignors._model.weight_arrays import total
 
         return total(self._one.weigh(topics, measured), self._other.weigh(topics, measured))
 
@@ -102,7 +102,7 @@ class _Multiple(WeightSource):
         self.needs_processing_times = source.needs_processing_times
 
     def weigh(self, topics: Mapping[str, Topic], measured: GroupMeasurements) -> Weights:
-        from groupwright.assignors._model.weight_arrays import multiple  # noqa: PLC0415 - as above
+        from groupwright.assignors._model.weight_arrays import multiple
 
         return multiple(self._source.weigh(topics, measured), self._factor)
 

@@ -26,7 +26,7 @@ def complete_group(context: typer.Context, incomplete: str) -> list[str]:
         context: The command line so far, with its connection and the groups that it names already.
         incomplete: The beginning of the name.
     """
-    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
+    from groupwright.cli._cluster.client import Cluster
 
     given: dict[str, Any] = context.params
     try:

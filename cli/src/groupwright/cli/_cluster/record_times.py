@@ -37,12 +37,7 @@ def record_times(
     """
     if not offsets:
         return {}
-    from confluent_kafka import (  # noqa: PLC0415 - `groupwright --help` does not need it
-        TIMESTAMP_NOT_AVAILABLE,
-        Consumer,
-        KafkaException,
-        TopicPartition,
-    )
+    from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, TopicPartition
 
     try:
         consumer = Consumer({**settings, **_READER})

@@ -66,7 +66,7 @@ def connection_settings(bootstrap_servers: str | None, config: Path | None) -> d
 
 
 def _check_spelling(path: Path | None, settings: Mapping[str, Any]) -> None:
-    from groupwright.consumer.configuration import known_properties  # noqa: PLC0415 - `groupwright --help` needs none
+    from groupwright.consumer.configuration import known_properties
 
     known = known_properties() if settings else frozenset()
     for key in settings:

@@ -53,7 +53,7 @@ class Column:
 
 def console(*, stderr: bool = False) -> "Console":
     """Return a console: colours and the terminal's width on a terminal, neither in a pipe."""
-    from groupwright.cli._command_line.console import HarmlessConsole  # noqa: PLC0415 - `groupwright --help` needs no rich
+    from groupwright.cli._command_line.console import HarmlessConsole
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _UNLIMITED
@@ -95,7 +95,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: i
         columns: The columns, in their order.
         width: Width of the console, in characters.
     """
-    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.table import Table
 
     shown = _that_fit(rows, columns, width)
     least = sum(_GAP + (_width(rows, each) if each.is_number else len(each.header)) for each in shown) - _GAP
@@ -157,7 +157,7 @@ def ranges_by_topic(partitions: Mapping[str, Iterable[int]]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    from rich.text import Text  # noqa: PLC0415 - as above
+    from rich.text import Text
 
     return value if isinstance(value, Text) else harmless(_text(value, unknown="-"))
 

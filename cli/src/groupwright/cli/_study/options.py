@@ -50,8 +50,8 @@ def opened(
     Raises:
         CommandError: Neither or both of a file and a group are named, or it cannot be read.
     """
-    from groupwright.cli._study.files import read_study, write_study  # noqa: PLC0415 - `groupwright --help` needs no numpy
-    from groupwright.cli._study.model import OpenedGroup  # noqa: PLC0415 - as above
+    from groupwright.cli._study.files import read_study, write_study
+    from groupwright.cli._study.model import OpenedGroup
 
     if file is not None and group is None:
         found = OpenedGroup(read_study(file, "; for a group of a cluster, pass --group NAME"), ())
@@ -60,8 +60,8 @@ def opened(
             "pass either --group NAME, for a group of the cluster, or a FILE with a group", ExitStatus.USAGE
         )
     else:
-        from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - as above
-        from groupwright.cli._study.live import read_live  # noqa: PLC0415 - as above
+        from groupwright.cli._cluster.client import Cluster
+        from groupwright.cli._study.live import read_live
 
         with Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster:
             found = read_live(cluster, group, weights, patience=timeout)

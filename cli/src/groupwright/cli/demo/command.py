@@ -81,15 +81,15 @@ def demo(
     Kafka runs on this machine, without containers or an installed Java. The first run downloads it (50 MB).
     Each consumer serves its metrics on 127.0.0.1.
     """
-    from rich.console import Console  # noqa: PLC0415 - `groupwright --help` needs none of these
+    from rich.console import Console
 
     with errors_reported("demo"):
         connection = _connection(bootstrap_servers, config)
         if connection is None:
             _check_extra()
-    from groupwright.cli.demo.interrupts import InterruptedDemo, Interrupts  # noqa: PLC0415 - as above
-    from groupwright.cli.demo.runner import Options, run  # noqa: PLC0415 - as above
-    from groupwright.cli.demo.view import PlainView, view_for  # noqa: PLC0415 - as above
+    from groupwright.cli.demo.interrupts import InterruptedDemo, Interrupts
+    from groupwright.cli.demo.runner import Options, run
+    from groupwright.cli.demo.view import PlainView, view_for
 
     options = Options(
         assignor=assignor,
@@ -115,7 +115,7 @@ def demo(
     elif output is OutputFormat.JSON:
         print_json(summary.document())
     else:
-        from groupwright.cli.demo.summary import CHANGE_COLUMNS  # noqa: PLC0415 - as above
+        from groupwright.cli.demo.summary import CHANGE_COLUMNS
 
         print_rows(summary.rows(), CHANGE_COLUMNS, output)
     raise typer.Exit(0 if summary.passed else 1)
@@ -146,7 +146,7 @@ def _check_extra() -> None:
         CommandError: The extra `demo` is not installed.
     """
     try:
-        from groupwright.testing import LocalKafka  # noqa: F401, PLC0415 - it needs the extra
+        from groupwright.testing import LocalKafka  # noqa: F401 - it needs the extra
     except ImportError as error:
         missing = (getattr(error.__cause__ or error, "name", None) or str(error)).partition(".")[0]
         raise CommandError(

@@ -235,7 +235,7 @@ def _cluster(options: Options, view: View, interrupts: Interrupts, cleanup: Exit
     connection = options.connection
     with interrupts.at_once():
         if connection is None:
-            from groupwright.testing import LocalKafka  # noqa: PLC0415 - needs the extra
+            from groupwright.testing import LocalKafka  # needs the extra
 
             view.show_activity("starting Kafka")
             kafka = LocalKafka(

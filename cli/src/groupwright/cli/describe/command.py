@@ -68,9 +68,9 @@ def describe(
     - groupwright describe billing --bootstrap-servers localhost:9092
     - groupwright describe billing --output json
     """
-    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
-    from groupwright.cli._cluster.findings import findings  # noqa: PLC0415 - as above
-    from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.findings import findings
+    from groupwright.cli._cluster.lag import lag_of_groups
 
     with (
         errors_reported("describe"),

@@ -96,9 +96,9 @@ def _setting(number: int, text: str) -> tuple[str, str]:
 
 def _with_assignors(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the settings with assignors as consumers take them: Java's by name, one's own as objects."""
-    from groupwright.assignors import AssignorError  # noqa: PLC0415 - `groupwright --help` needs none of these
-    from groupwright.cli._command_line.assignors import load_assignor  # noqa: PLC0415 - as above
-    from groupwright.core.configuration import STRATEGY, strategy_names  # noqa: PLC0415 - as above
+    from groupwright.assignors import AssignorError
+    from groupwright.cli._command_line.assignors import load_assignor
+    from groupwright.core.configuration import STRATEGY, strategy_names
 
     if not isinstance(given.get(STRATEGY), str):
         return given
@@ -120,14 +120,10 @@ def _examine(
     timeout: float,
     output: OutputFormat,
 ) -> ExitStatus:
-    from groupwright.cli.doctor.report import (  # noqa: PLC0415 - `groupwright --help` needs none of these
-        Check,
-        exit_status,
-        print_report,
-    )
-    from groupwright.cli.doctor.validation import on_settings  # noqa: PLC0415 - as above
-    from groupwright.instrumentation.advice import on_configuration  # noqa: PLC0415 - as above
-    from groupwright.instrumentation.advice.configuration import RULES, Measured  # noqa: PLC0415 - as above
+    from groupwright.cli.doctor.report import Check, exit_status, print_report
+    from groupwright.cli.doctor.validation import on_settings
+    from groupwright.instrumentation.advice import on_configuration
+    from groupwright.instrumentation.advice.configuration import RULES, Measured
 
     measured = Measured(longest_processing, restarts_often)
     detail = f"{plural(len(given), 'setting')} validated, {plural(len(RULES), 'rule')}"
@@ -147,8 +143,8 @@ def _examine(
 def _examine_cluster(
     given: Mapping[str, Any], measured: "Measured", timeout: float
 ) -> "tuple[Measured, list[Finding], list[Check]]":
-    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - as above
-    from groupwright.cli.doctor.report import Check  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli.doctor.report import Check
 
     try:
         with Cluster(given, timeout=timeout) as cluster:
@@ -193,13 +189,13 @@ class _Examination:
     def _add_check(
         self, subject: str, detail: str, *, is_done: bool = True, failure: ExitStatus | None = None
     ) -> None:
-        from groupwright.cli.doctor.report import Check  # noqa: PLC0415 - as above
+        from groupwright.cli.doctor.report import Check
 
         self._checks.append(Check(subject, detail, is_done, failure))
 
     def _check_broker(self, broker: int) -> str:
-        from groupwright.cli.doctor.facts import broker_limits  # noqa: PLC0415 - as above
-        from groupwright.instrumentation.advice import on_broker  # noqa: PLC0415 - as above
+        from groupwright.cli.doctor.facts import broker_limits
+        from groupwright.instrumentation.advice import on_broker
 
         try:
             self._broker_settings = self._cluster.broker_settings(broker)
@@ -213,16 +209,16 @@ class _Examination:
         return f"limits of sessions and groups, of broker {broker}"
 
     def _check_group(self, group: str) -> str:
-        from groupwright.cli.doctor.facts import find_consumer_group, group_facts  # noqa: PLC0415 - as above
-        from groupwright.instrumentation.advice import on_group  # noqa: PLC0415 - as above
+        from groupwright.cli.doctor.facts import find_consumer_group, group_facts
+        from groupwright.instrumentation.advice import on_group
 
         facts = group_facts(find_consumer_group(self._cluster, group))
         self._findings += on_group(self._given, facts, self._measured.limits)
         return f"{group!r}, {facts.state} with {plural(len(facts.members), 'member')}"
 
     def _check_offsets_topic(self, group: str) -> str:
-        from groupwright.cli.doctor.facts import offsets_topic  # noqa: PLC0415 - as above
-        from groupwright.instrumentation.advice import on_offsets_topic  # noqa: PLC0415 - as above
+        from groupwright.cli.doctor.facts import offsets_topic
+        from groupwright.instrumentation.advice import on_offsets_topic
 
         if not self._broker_settings:
             raise CommandError("the broker's settings are not known", ExitStatus.INCOMPLETE)

@@ -77,7 +77,7 @@ def _rows(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 
 def _print_text(findings: Sequence[Finding], checks: Sequence[Check]) -> None:
-    from rich.text import Text  # noqa: PLC0415 - `groupwright --help` does not need it
+    from rich.text import Text
 
     out = console()
     for finding in findings:

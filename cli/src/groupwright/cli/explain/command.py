@@ -68,10 +68,10 @@ def explain(
 
     groupwright explain --group billing --before before.json --partition orders-3
     """
-    from groupwright.cli._study.files import read_study  # noqa: PLC0415 - as above
-    from groupwright.cli._study.model import find_member  # noqa: PLC0415 - as above
-    from groupwright.cli.explain.explanation import explain as explained  # noqa: PLC0415 - needs numpy
-    from groupwright.cli.explain.situation import situation_of  # noqa: PLC0415 - as above
+    from groupwright.cli._study.files import read_study
+    from groupwright.cli._study.model import find_member
+    from groupwright.cli.explain.explanation import explain as explained  # needs numpy
+    from groupwright.cli.explain.situation import situation_of
 
     with errors_reported("explain"):
         earlier = None if before is None else read_study(before)
@@ -97,7 +97,7 @@ def explain(
 
 
 def _situation(study: "StudiedGroup", earlier: "StudiedGroup | None", situation_of: Any) -> "Situation":
-    from groupwright.assignors import AssignorError  # noqa: PLC0415 - as above
+    from groupwright.assignors import AssignorError
 
     if earlier is not None and earlier.id != study.id:
         raise CommandError(
@@ -117,8 +117,8 @@ def _situation(study: "StudiedGroup", earlier: "StudiedGroup | None", situation_
 
 
 def _partition(text: str, study: "StudiedGroup") -> "TopicPartitionKey":
-    from groupwright.cli._study.events import MOST_DIGITS  # noqa: PLC0415 - as above
-    from groupwright.cli._study.model import find_topic  # noqa: PLC0415 - as above
+    from groupwright.cli._study.events import MOST_DIGITS
+    from groupwright.cli._study.model import find_topic
 
     topic, dash, number = text.rpartition("-")
     if not (topic and dash and number.isdecimal() and number.isascii()):
@@ -136,7 +136,7 @@ def _partition(text: str, study: "StudiedGroup") -> "TopicPartitionKey":
 
 def document(found: "Explanation") -> dict[str, Any]:
     """Return the document of `_schemas/explain.schema.json`."""
-    from groupwright.cli._study.files import lists  # noqa: PLC0415 - as above
+    from groupwright.cli._study.files import lists
 
     study = found.situation.study
     return {
@@ -188,7 +188,7 @@ def rows(found: "Explanation") -> list[dict[str, Any]]:
 
 
 def _print(found: "Explanation") -> None:
-    from groupwright.cli._study.model import count, headline, in_ranges  # noqa: PLC0415 - as above
+    from groupwright.cli._study.model import count, headline, in_ranges
 
     out = console()
     study = found.situation.study
@@ -210,7 +210,7 @@ def _print(found: "Explanation") -> None:
 
 
 def _print_sentences(sentences: Sequence[str]) -> None:
-    from rich.padding import Padding  # noqa: PLC0415 - as above
+    from rich.padding import Padding
 
     out = console()
     for sentence in sentences:

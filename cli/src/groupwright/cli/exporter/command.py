@@ -87,9 +87,9 @@ def exporter(
     - groupwright exporter --bootstrap-servers localhost:9092
     - groupwright exporter --group 'billing-.*' --exclude-topic '__.*' --by-partition
     """
-    from groupwright.cli.exporter.limits import GroupLimit  # noqa: PLC0415 - `groupwright --help` needs none
-    from groupwright.cli.exporter.run import run  # noqa: PLC0415 - as above
-    from groupwright.cli.exporter.state import Options  # noqa: PLC0415 - as above
+    from groupwright.cli.exporter.limits import GroupLimit
+    from groupwright.cli.exporter.run import run
+    from groupwright.cli.exporter.state import Options
 
     with errors_reported("exporter"):
         settings = connection_settings(bootstrap_servers, config)
@@ -110,7 +110,7 @@ def exporter(
 
 
 def _patterns(of: str, include: list[str] | None, exclude: list[str] | None) -> "Patterns":
-    from groupwright.cli.exporter.limits import Patterns  # noqa: PLC0415 - as above
+    from groupwright.cli.exporter.limits import Patterns
 
     try:
         return Patterns.of(include or (), exclude or ())

@@ -85,7 +85,7 @@ def _offsets_topic_source(
     cluster: Cluster, groups: GroupLimit, settings: Mapping[str, Any], timeout: float
 ) -> "tuple[OffsetsLog, AdminSource]":
     try:
-        from groupwright.cli.exporter.offsets_topic_source import (  # noqa: PLC0415 - needs an extra
+        from groupwright.cli.exporter.offsets_topic_source import (  # needs an extra
             OffsetsLog,
             OffsetsTopicSource,
         )

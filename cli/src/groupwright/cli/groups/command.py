@@ -82,8 +82,8 @@ def groups(
     - groupwright groups --bootstrap-servers localhost:9092
     - groupwright groups 'billing-*' --state Stable --sort lag --output csv
     """
-    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
-    from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.lag import lag_of_groups
 
     with (
         errors_reported("groups"),

@@ -76,9 +76,9 @@ def lag(
     - groupwright lag --bootstrap-servers localhost:9092
     - groupwright lag billing --by partition --output csv
     """
-    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
-    from groupwright.cli._cluster.lag import lag_of_groups  # noqa: PLC0415 - as above
-    from groupwright.cli._cluster.record_times import record_times  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.lag import lag_of_groups
+    from groupwright.cli._cluster.record_times import record_times
 
     with errors_reported("lag"):
         settings = connection_settings(bootstrap_servers, config)

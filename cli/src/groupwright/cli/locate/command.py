@@ -80,7 +80,7 @@ def located(group: str, partitions: int) -> dict[str, Any]:
 
 
 def _ask(groups: list[str], settings: dict[str, Any], timeout: float) -> list[dict[str, Any]]:
-    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
+    from groupwright.cli._cluster.client import Cluster
 
     with Cluster(settings, timeout=timeout) as cluster:
         topic = cluster.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)

@@ -86,10 +86,10 @@ def offsets(
     - groupwright offsets billing --reset-to duration:1h --topic orders --export before.csv --execute
     - groupwright offsets billing --reset-to file:before.csv --execute
     """
-    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
-    from groupwright.cli.offsets.selection import parse_choice  # noqa: PLC0415 - as above
-    from groupwright.cli.offsets.target import Shift, Timestamp, parse_target  # noqa: PLC0415 - as above
-    from groupwright.cli.offsets.view import Action  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli.offsets.selection import parse_choice
+    from groupwright.cli.offsets.target import Shift, Timestamp, parse_target
+    from groupwright.cli.offsets.view import Action
 
     with errors_reported("offsets"):
         target: Target | None = None if shift is None else Shift(shift)
@@ -126,7 +126,7 @@ def _check_options(*, actions: list[bool], execute: bool, create: bool) -> None:
 
 
 def _find(cluster: "Cluster", group: str, *, create: bool) -> "DescribedGroup":
-    from groupwright.cli._cluster.model import GroupType  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.model import GroupType
 
     described = cluster.describe([group])[group]
     if described.type is GroupType.SHARE:
@@ -149,10 +149,10 @@ def _plan(
     target: "Target | None",
     choices: "list[Choice]",
 ) -> "list[PlannedPartition]":
-    from groupwright.cli.offsets.plan import planned_deletion, planned_reset, shown  # noqa: PLC0415 - as above
-    from groupwright.cli.offsets.selection import selected  # noqa: PLC0415 - as above
-    from groupwright.cli.offsets.target import Offsets  # noqa: PLC0415 - as above
-    from groupwright.cli.offsets.view import Action  # noqa: PLC0415 - as above
+    from groupwright.cli.offsets.plan import planned_deletion, planned_reset, shown
+    from groupwright.cli.offsets.selection import selected
+    from groupwright.cli.offsets.target import Offsets
+    from groupwright.cli.offsets.view import Action
 
     committed = cluster.committed([group.id])[group.id]
     candidates = target.offsets if isinstance(target, Offsets) else committed
@@ -179,9 +179,9 @@ def _facts(
     chosen: "list[TopicPartitionKey]",
     target: "Target | None",
 ) -> "Facts":
-    from groupwright.cli._cluster.client import EARLIEST, LATEST  # noqa: PLC0415 - as above
-    from groupwright.cli.offsets.plan import Facts  # noqa: PLC0415 - as above
-    from groupwright.cli.offsets.target import Timestamp  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.client import EARLIEST, LATEST
+    from groupwright.cli.offsets.plan import Facts
+    from groupwright.cli.offsets.target import Timestamp
 
     ends, errors = cluster.offsets(chosen, LATEST)
     begins, more_errors = cluster.offsets(chosen, EARLIEST)
@@ -194,7 +194,7 @@ def _facts(
 
 
 def _export(path: Path, plan: "list[PlannedPartition]") -> None:
-    from groupwright.cli.offsets.files import write_offsets  # noqa: PLC0415 - as above
+    from groupwright.cli.offsets.files import write_offsets
 
     found = {each.key: each.committed for each in plan if each.committed is not None}
     write_offsets(path, found)
@@ -211,7 +211,7 @@ def _execute(
     plan: "list[PlannedPartition]",
     output: OutputFormat,
 ) -> NoReturn:
-    from groupwright.cli.offsets import execution, view  # noqa: PLC0415 - as above
+    from groupwright.cli.offsets import execution, view
 
     if refusal := _refusal(group, action, plan):
         raise CommandError(f"nothing was written: {refusal}", ExitStatus.REFUSED)
@@ -250,7 +250,7 @@ def _execute(
 
 def _refusal(group: "DescribedGroup", action: "Action", plan: "list[PlannedPartition]") -> str:
     """Return why the state of the group does not allow the plan; empty if it does."""
-    from groupwright.cli.offsets import view  # noqa: PLC0415 - as above
+    from groupwright.cli.offsets import view
 
     if action is view.Action.DELETE:
         if view.subscribes(group, {each.topic for each in plan}):
@@ -269,7 +269,7 @@ def _refusal(group: "DescribedGroup", action: "Action", plan: "list[PlannedParti
 def _print(
     group: "DescribedGroup", action: "Action", plan: "list[PlannedPartition]", output: OutputFormat
 ) -> None:
-    from groupwright.cli.offsets import view  # noqa: PLC0415 - as above
+    from groupwright.cli.offsets import view
 
     _print_rows(group, action, view.rows(plan, action), output, is_executed=False)
 
@@ -282,7 +282,7 @@ def _print_rows(
     *,
     is_executed: bool,
 ) -> None:
-    from groupwright.cli.offsets import view  # noqa: PLC0415 - as above
+    from groupwright.cli.offsets import view
 
     if output is OutputFormat.JSON:
         print_json(view.document(group, action, rows, is_executed=is_executed))
@@ -298,7 +298,7 @@ def _report(group: "DescribedGroup", action: "Action", plan: "list[PlannedPartit
     Raises:
         CommandError: The execution would be refused, or a part of the plan is not known.
     """
-    from groupwright.cli.offsets import view  # noqa: PLC0415 - as above
+    from groupwright.cli.offsets import view
 
     if action is view.Action.SHOW:
         unknown = [f"{each.name}: {each.note}" for each in plan if each.note]

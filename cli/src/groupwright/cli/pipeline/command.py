@@ -61,8 +61,8 @@ def stream(values: Values = None, *, config: Config = None) -> None:
     groupwright pipeline stream bootstrap_servers=localhost:9092 tables=./tables
     """
     with _pipeline("stream", values, config) as (spark, settings):
-        from groupwright.pipeline.jobs import run_stream  # noqa: PLC0415 - needs Spark
-        from groupwright.pipeline.main import stop_on_signals  # noqa: PLC0415 - as above
+        from groupwright.pipeline.jobs import run_stream
+        from groupwright.pipeline.main import stop_on_signals
 
         run_stream(spark, settings, stop_on_signals(), typer.echo)
 
@@ -74,10 +74,10 @@ def batch(values: Values = None, *, config: Config = None) -> None:
     groupwright pipeline batch bootstrap_servers=localhost:9092 tables=./tables end=2026-11-21T08:00:00Z
     """
     with _pipeline("batch", values, config) as (spark, settings):
-        from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn  # noqa: PLC0415 - as above
-        from rich.progress import Progress as Bar  # noqa: PLC0415 - as above
+        from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
 
-        from groupwright.pipeline.jobs import run_batch  # noqa: PLC0415 - as above
+        from groupwright.pipeline.jobs import run_batch
 
         columns = (BarColumn(), MofNCompleteColumn(), "offsets", TimeRemainingColumn())
         with Bar(*columns) as bar:
@@ -113,7 +113,7 @@ def what_if(
     groupwright pipeline what-if tables=./tables --assignor range --assignor cooperative-sticky
     """
     with _pipeline("what-if", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
-        from groupwright.cli.pipeline.reading import print_what_if  # noqa: PLC0415 - as above
+        from groupwright.cli.pipeline.reading import print_what_if
 
         print_what_if(spark, settings, assignor, out)
 
@@ -136,8 +136,8 @@ def deploys(
     groupwright pipeline deploys tables=./tables --group billing
     """
     with _pipeline("deploys", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
-        from groupwright.cli.pipeline.deploys import print_deploys  # noqa: PLC0415 - as above
-        from groupwright.cli.pipeline.reading import read_all  # noqa: PLC0415 - as above
+        from groupwright.cli.pipeline.deploys import print_deploys
+        from groupwright.cli.pipeline.reading import read_all
 
         print_deploys(read_all(spark, settings), group, client.value)
 
@@ -191,7 +191,7 @@ def report(
     groupwright pipeline report tables=./tables --deploy 2026-11-21T08:00Z --hours 12
     """
     with _pipeline("report", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
-        from groupwright.cli.pipeline.reading import ReportOptions, make_report  # noqa: PLC0415 - as above
+        from groupwright.cli.pipeline.reading import ReportOptions, make_report
 
         options = ReportOptions.of(
             groups=group or (),
@@ -223,7 +223,7 @@ def export(
     groupwright pipeline export tables=./tables --table rebalances --out exported
     """
     with _pipeline("export", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
-        from groupwright.cli.pipeline.reading import export_tables  # noqa: PLC0415 - as above
+        from groupwright.cli.pipeline.reading import export_tables
 
         export_tables(spark, settings, table, out)
 
@@ -251,9 +251,9 @@ def demo(
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise typer.BadParameter(f"{out} is not an empty folder: choose another one with --out")
     with _errors_in_one_line("demo"):
-        from rich.console import Console  # noqa: PLC0415 - `groupwright --help` does not need it
+        from rich.console import Console
 
-        from groupwright.cli.pipeline.demo.run import Options, run  # noqa: PLC0415 - needs Spark
+        from groupwright.cli.pipeline.demo.run import Options, run
 
         folder = out or Path(tempfile.mkdtemp(prefix="groupwright-demo-"))
         found = run(Options(folder, flaps, messages_per_second), Console(highlight=False))
@@ -266,7 +266,7 @@ def _pipeline(
 ) -> "Iterator[tuple[SparkSession, Settings]]":
     """Read the settings and start Spark."""
     with _errors_in_one_line(job):
-        from groupwright.pipeline import jobs  # noqa: PLC0415 - needs Spark
+        from groupwright.pipeline import jobs
 
         settings = jobs.settings_from(values or (), config)
         session = jobs.local_session(f"groupwright {job}", format_=settings.format, settings=settings.spark)

@@ -89,10 +89,10 @@ def simulate(
 
     groupwright simulate billing.json --leave worker-3 --add-partitions orders=24 --restart rolling
     """
-    from groupwright.cli._study.events import Restart, events_of  # noqa: PLC0415 - as above
-    from groupwright.cli._study.steps import make_scenario  # noqa: PLC0415 - as above
-    from groupwright.cli.simulate.report import COLUMNS, document, print_tables, rows  # noqa: PLC0415 - as above
-    from groupwright.cli.simulate.simulation import simulate_scenario  # noqa: PLC0415 - `groupwright --help` needs no numpy
+    from groupwright.cli._study.events import Restart, events_of
+    from groupwright.cli._study.steps import make_scenario
+    from groupwright.cli.simulate.report import COLUMNS, document, print_tables, rows
+    from groupwright.cli.simulate.simulation import simulate_scenario
 
     with errors_reported("simulate"):
         events = events_of(join or [], leave or [], add_partitions or [], restart or [])
@@ -122,7 +122,7 @@ def simulate(
 
 
 def _candidates(names: Sequence[str]) -> "list[Candidate]":
-    from groupwright.cli.simulate.simulation import Candidate  # noqa: PLC0415 - as above
+    from groupwright.cli.simulate.simulation import Candidate
 
     try:
         return [Candidate(name, load_assignor(name)) for name in dict.fromkeys(names)]
@@ -136,7 +136,7 @@ def _default_names(study: "StudiedGroup") -> list[str]:
 
 
 def _check_members(study: "StudiedGroup", events: "Sequence[Event]") -> None:
-    from groupwright.cli._study.events import Join  # noqa: PLC0415 - as above
+    from groupwright.cli._study.events import Join
 
     if not study.members and not any(isinstance(event, Join) for event in events):
         raise CommandError(

@@ -68,8 +68,8 @@ def watch(
     - groupwright watch billing --for 600 --output json >> billing.jsonl
     - groupwright watch billing --once
     """
-    from groupwright.cli._cluster.client import Cluster  # noqa: PLC0415 - `groupwright --help` needs none
-    from groupwright.cli.watch.watched_group import WatchedGroup  # noqa: PLC0415 - as above
+    from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli.watch.watched_group import WatchedGroup
 
     with (
         errors_reported("watch"),
@@ -91,7 +91,7 @@ def _watch(
     once: bool,
     wait: bool,
 ) -> None:
-    from groupwright.cli.watch import run  # noqa: PLC0415 - as above
+    from groupwright.cli.watch import run
 
     end = None if seconds is None else run.now() + seconds
     if not wait:
@@ -109,7 +109,7 @@ def _watch(
 
 
 def _reporter(group: str, output: OutputFormat, *, once: bool) -> "Reporter":
-    from groupwright.cli.watch import reporters as to  # noqa: PLC0415 - as above
+    from groupwright.cli.watch import reporters as to
 
     out = console()
     if output is OutputFormat.JSON:

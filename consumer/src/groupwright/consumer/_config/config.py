@@ -160,7 +160,7 @@ class ConsumerConfig:
         As in Java's ConsumerCoordinator, the member uses the highest protocol that all assignors support. So
         a list with one eager assignor is eager, as in the first rolling bounce of KIP-429.
         """
-        from groupwright.consumer._config.strategy import is_cooperative  # noqa: PLC0415 - it brings numpy
+        from groupwright.consumer._config.strategy import is_cooperative  # it brings numpy
 
         return is_cooperative(self.assignors)
 
@@ -224,10 +224,7 @@ def read_config(config: Mapping[str, Any]) -> ConsumerConfig:
         security = read_security(config, verify=verify, log=log)
     assignors: Mapping[str, Assignor] = {}
     if not broker_assigned:
-        from groupwright.consumer._config.strategy import (  # noqa: PLC0415 - as above
-            DEFAULT_STRATEGY,
-            read_strategy,
-        )
+        from groupwright.consumer._config.strategy import DEFAULT_STRATEGY, read_strategy
 
         assignors = read_strategy(config.get(STRATEGY, DEFAULT_STRATEGY))
     return ConsumerConfig(

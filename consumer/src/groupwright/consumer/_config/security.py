@@ -62,7 +62,7 @@ def read_security(config: Mapping[str, Any], *, verify: bool, log: logging.Logge
         _refuse_nul(config)
     tls = None
     if protocol.endswith("SSL"):
-        from groupwright.consumer._config.tls import ssl_context  # noqa: PLC0415 - for TLS alone
+        from groupwright.consumer._config.tls import ssl_context  # for TLS alone
 
         tls = ssl_context(config, verify=verify)
     if not protocol.startswith("SASL"):
@@ -112,7 +112,7 @@ def _tokens(config: Mapping[str, Any], log: logging.Logger) -> Tokens:
     if callback is None:
         if uses_oidc(config):
             # Imports http.client.
-            from groupwright.consumer._config.oidc import read_oidc  # noqa: PLC0415 - see above
+            from groupwright.consumer._config.oidc import read_oidc
 
             return Tokens(read_oidc(config), log, source="sasl.oauthbearer.method=oidc")
         raise ConfigurationError(

@@ -20,7 +20,7 @@ _collecting = False
 
 
 def _before_fork() -> None:
-    import ctypes  # noqa: F401, PLC0415 - few processes fork; the child must not have to import it
+    import ctypes  # noqa: F401 - few processes fork; the child must not have to import it
 
     global _collecting  # noqa: PLW0603 - hooks of a fork have no other place to hand it on
     _forking.acquire()
@@ -37,7 +37,7 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    import ctypes  # noqa: PLC0415 - see `_before_fork`
+    import ctypes  # see `_before_fork`
 
     for handle in list(_handles.values()):
         # This reference is never released, not even when the interpreter finalizes its modules.

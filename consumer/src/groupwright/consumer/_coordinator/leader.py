@@ -193,7 +193,7 @@ class Leader:
         )
         if fits and generation == self._unfinished + 1:
             return former
-        from groupwright.consumer._coordinator.group_measurements import LeaderMeasurements  # noqa: PLC0415 - imports numpy
+        from groupwright.consumer._coordinator.group_measurements import LeaderMeasurements  # imports numpy
 
         started = time.monotonic()
         measured = LeaderMeasurements(self._network, members, topics, _WEIGH_SECONDS)
@@ -226,7 +226,7 @@ class Leader:
         previous = last[1] if last is not None and last[0] == generation - 1 else None
 
         def evaluate() -> Leadership | None:
-            from groupwright.consumer._coordinator.assignment_stats import (  # noqa: PLC0415 - imports numpy
+            from groupwright.consumer._coordinator.assignment_stats import (  # imports numpy
                 evaluate_assignment,
             )
 
@@ -339,7 +339,7 @@ def _decode(joined: Sequence[JoinedMember], assignor: Assignor) -> "tuple[Decode
 def _import_numpy() -> None:
     """Import all modules that need numpy while no other thread forks."""
     with not_while_forking():
-        from groupwright.consumer._coordinator import assignment_stats  # noqa: F401, PLC0415 - see above
+        from groupwright.consumer._coordinator import assignment_stats  # noqa: F401 - see above
 
         _ = assigning.decode_members, assigning.assign_members
 

