@@ -6,6 +6,8 @@ Run by ``make demo-picture``. It starts a real Kafka, as the demo does.
 import json
 import sys
 import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Self
 
@@ -35,7 +37,11 @@ class RecordingView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Do nothing: frames need no cleanup."""
+        """Keep the frames."""
+
+    def watching(self, connection: Mapping[str, Any], group: str) -> AbstractContextManager[None]:  # noqa: ARG002 - View's
+        """Ask no broker: the frames have what the members tell."""
+        return nullcontext()
 
     def show_activity(self, text: str, detail: str = "") -> None:
         """Print what is done."""

@@ -15,7 +15,8 @@ from confluent_kafka import KafkaException
 
 from groupwright.testing import Listener, LocalKafka, Security
 from integration_tests.harness.patience import PATIENCE
-from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.terminal import Terminal
+from integration_tests.harness.waiting import holds_within, wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -167,6 +168,39 @@ def test_on_a_cluster_of_ones_own_it_goes_on_until_ctrl_c_and_tidies_up(
     with pytest.raises(KafkaException, match="GROUP_ID_NOT_FOUND"):
         admin.delete_consumer_groups([name])[name].result(PATIENCE)
     assert local_kafka.running
+
+
+@pytest.mark.slow
+def test_on_a_terminal_it_shows_the_view_of_watch_with_the_steps() -> None:
+    terminal = Terminal("demo", "--assignor", "range", "--pause", "1")
+    try:
+        assert holds_within(lambda: "duplicate is explained" in terminal.output, 3 * PATIENCE), (
+            terminal.output
+        )
+        assert terminal.process.wait(PATIENCE) == 0
+        assert terminal.after() == terminal.before
+        shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.output).replace("\r", "")
+    finally:
+        terminal.close()
+
+    assert "Traceback" not in shown
+    assert "Groupwright demo: range, 12 partitions" in shown
+    assert re.search(r"^groupwright-demo-\w+  Stable for \d+ s  classic, range  \d\d:", shown, re.MULTILINE)
+    assert re.search(r"^4 members, 12 partitions; lag [\d,]+, [\d,.]+/s produced", shown, re.MULTILINE)
+    assert re.search(r"^member-4 9-11\* +consuming +\d+ +\d+ +\d\.\d+ s", shown, re.MULTILINE)
+    assert re.search(r"^member-2 \S+ +killed ", shown, re.MULTILINE)
+    assert re.search(r"^\d rebalances seen, \d in the last minute$", shown, re.MULTILINE)
+    addresses = r"^Kafka: 127\.0\.0\.1:\d+  metrics of member-1: http://127\.0\.0\.1:\d+/metrics$"
+    assert re.search(addresses, shown, re.MULTILINE)
+    last = shown[shown.rindex("Groupwright demo: ") :]
+    assert "! The group has no members" in last
+    assert [line.split()[:3] for line in last.splitlines() if re.match(r"member-\d", line)] == [
+        ["member-1", "-", "left"],
+        ["member-2", "-", "killed"],
+        ["member-3", "-", "left"],
+        ["member-4", "-", "left"],
+    ]
+    assert re.search(r"^✓ +member-3 leaves +one owner each after", shown, re.MULTILINE)
 
 
 OWN_ASSIGNOR = """

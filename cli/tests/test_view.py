@@ -6,9 +6,14 @@ import re
 import pytest
 from rich.console import Console
 
+from groupwright.cli._cluster.lag import GroupLag
+from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType
 from groupwright.cli.demo.summary import Summary
 from groupwright.cli.demo.view import LiveView, PlainView, view_for
 from groupwright.cli.demo.view_model import MemberRow, Progress, Status, StepState, ViewModel
+from groupwright.cli.watch.run import now
+from groupwright.cli.watch.view import frame
+from groupwright.consumer.cluster import Broker
 from groupwright.testing.groups import Rebalanced, Report, Started
 
 SUMMARY = Summary(
@@ -25,10 +30,17 @@ SUMMARY = Summary(
 )
 
 
-def console(*, terminal: bool, width: int = 110, encoding: str = "utf-8") -> tuple[Console, io.TextIOWrapper]:
+def console(
+    *, terminal: bool, width: int = 110, height: int = 40, encoding: str = "utf-8"
+) -> tuple[Console, io.TextIOWrapper]:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     return Console(
-        file=file, force_terminal=terminal, width=width, highlight=False, _environ={"TERM": "xterm"}
+        file=file,
+        force_terminal=terminal,
+        width=width,
+        height=height,
+        highlight=False,
+        _environ={"TERM": "xterm"},
     ), file
 
 
@@ -91,15 +103,54 @@ def test_a_long_line_stays_one_line_without_a_terminal() -> None:
     assert len(shown(file).splitlines()) == 1
 
 
+def described(*members: GroupMember, state: str = "Stable") -> GroupLag:
+    """Return the demo's group, as a broker describes it."""
+    broker = Broker(1, "127.0.0.1", 9092)
+    return GroupLag(
+        DescribedGroup("demo-1", GroupType.CLASSIC, state, "consumer", "range", members, broker), ()
+    )
+
+
+def assigned(name: str, *partitions: int) -> GroupMember:
+    return GroupMember(f"{name}-0123", name, "127.0.0.1", assigned={"demo-1": partitions})
+
+
+def live_view(screen: Console) -> LiveView:
+    """Return a view whose group had two members, the second of which is killed."""
+    view = LiveView(screen)
+    view.group.update(described(state="Dead"), now() - 3)
+    view.group.update(described(assigned("member-1", 0, 1), assigned("member-2", 2, 3)), now() - 2)
+    view.group.update(described(assigned("member-1", 0, 1, 2, 3)), now())
+    return view
+
+
+def test_the_group_is_shown_as_watch_shows_it() -> None:
+    live, file = console(terminal=True)
+    with live_view(live) as view:
+        view.show(model())
+    text = shown(file)
+
+    watched = io.StringIO()
+    Console(file=watched, width=110).print(frame(view.group.view(now()), live, now=now()))
+    head, counts, *_ = watched.getvalue().splitlines()
+    assert head.startswith("demo-1  Stable for 0 s  classic, range")
+    assert head[:-8] in text  # without the time of day
+    assert counts in text
+    assert "2 rebalances seen, 2 in the last minute" in text
+    change = "member-2 left; 2 partitions moved; member-2 lost demo-1 2-3; member-1 gained demo-1 2-3"
+    assert change in re.sub(r"\s+", " ", text)
+
+
 def test_the_table_tells_of_every_member() -> None:
     live, file = console(terminal=True)
-    with LiveView(live) as view:
+    with live_view(live) as view:
         view.show(model())
     text = shown(file)
     assert re.search(
-        r"member-1 +consuming +0-3 +0 +4 +0\.125 s +0 +0 +0 +127\.0\.0\.1:45555\n", re.sub(" +\n", "\n", text)
+        r"member-1 +0-3\* +consuming +0 +4 +0\.125 s +0 +0 +0 +127\.0\.0\.1:45555\n",
+        re.sub(" +\n", "\n", text),
     )
-    assert re.search(r"member-2 +killed +- +0 +4", text)
+    assert re.search(r"member-2 +- +killed +0 +4", text)
     assert "metrics of member-1: http://127.0.0.1:45555/metrics" in text
     assert "1,234 produced, 1,200 consumed, 41 waiting, 7 consumed twice" in text
     assert "Kafka: 127.0.0.1:9092" in text
@@ -115,13 +166,14 @@ def test_the_table_tells_how_far_the_story_is() -> None:
     assert re.search(r"· +one leaves", text)
 
 
-def test_no_line_of_the_table_is_wider_than_eighty_columns_allow() -> None:
-    live, file = console(terminal=True, width=80)
-    with LiveView(live) as view:
+def test_a_terminal_of_eighty_columns_and_twenty_four_lines_has_room_for_the_table() -> None:
+    live, file = console(terminal=True, width=80, height=24)
+    with live_view(live) as view:
         view.show(model())
     lines = shown(file).splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.rstrip().endswith("meanwhile") for line in lines)
+    assert any(line.startswith("member-2") for line in lines)
     assert "metrics of member-1: http://127.0.0.1:45555/metrics" in shown(file)
 
 

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -548,7 +549,7 @@ def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
     ("snapshot", "said"),
     [
         (group(state="Empty", committed={0: 5}), "! The group has no members: nothing is consumed."),
-        (group(state="Dead"), "billing  the group does not exist any more  "),
+        (group(state="Dead"), "billing  the group does not exist  "),
         (group(member("a"), state="PreparingRebalance"), "! Rebalancing"),
     ],
 )
@@ -631,14 +632,8 @@ def played(*answers: GroupLag | BaseException, once: bool = False) -> Recorder:
             raise answer
         return answer
 
-    snapshots = run.Snapshots(snapshot, 0.001)
-    snapshots.start()
-    try:
+    with suppress(SystemExit), run.Snapshots(snapshot, 0.001) as snapshots:
         run.watch(snapshots, WatchedGroup(interval=1), recorder, interval=1, end=None, once=once)
-    except SystemExit:
-        pass
-    finally:
-        snapshots.stop()
     return recorder
 
 

@@ -1,15 +1,11 @@
 """`groupwright watch` on a real Kafka: groups of all types, members that come and go, a broker that stops."""
 
-import fcntl
 import json
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -26,6 +22,7 @@ from groupwright import cli
 from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
 from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.terminal import Terminal
 from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -355,57 +352,12 @@ def test_unknown_groups_are_not_found_or_awaited(kafka: LocalKafka, group: str, 
     assert awaited.stderr.endswith("the group 'zzzzzz' did not appear in time\n")
 
 
-class Terminal:
-    """The command in a pseudo-terminal of 80 columns and 24 lines."""
-
-    def __init__(self, *arguments: str) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        self.before = termios.tcgetattr(slave)
-        environment = {
-            key: value for key, value in os.environ.items() if key not in ("CI", "COLUMNS", "LINES")
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "groupwright.cli", "watch", *arguments],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**environment, "TERM": "xterm-256color"},
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - a controlling terminal
-        )
-        self._slave = slave
-        self.output = ""
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        while True:
-            try:
-                read = os.read(self._master, 65536)
-            except OSError:
-                return
-            self.output += read.decode(errors="replace")
-
-    def press(self, key: bytes) -> None:
-        os.write(self._master, key)
-
-    def after(self) -> list[Any]:
-        """Return the terminal's settings."""
-        return termios.tcgetattr(self._slave)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._slave)
-        self._thread.join(PATIENCE)
-        os.close(self._master)
-
-
 def test_ctrl_c_on_a_terminal_restores_it_and_leaves_the_last_view(kafka: LocalKafka, group: str) -> None:
     with member(kafka, group, "one", **KINDS["confluent-kafka"]) as consumer:
         wait_until(lambda: len(consumer.assignment()) == PARTITIONS, "the assignment")
-        terminal = Terminal(group, "--bootstrap-servers", kafka.bootstrap_servers, "--interval", "0.2")
+        terminal = Terminal(
+            "watch", group, "--bootstrap-servers", kafka.bootstrap_servers, "--interval", "0.2"
+        )
         try:
             wait_until(lambda: "orders" in terminal.output, "a frame")
             with member(kafka, group, "two", **KINDS["confluent-kafka"]):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead", ""})
 """States outside rebalances."""
 
-_MARKER = 1
+MARKER = 1
 """Lag of a group that has processed everything up to the marker that ends a transaction."""
 
 
@@ -95,7 +95,7 @@ class GroupHistory:
 
 
 def _lags(lag: PartitionLag) -> bool:
-    return lag.owner is not None and lag.lag is not None and lag.lag > _MARKER
+    return lag.owner is not None and lag.lag is not None and lag.lag > MARKER
 
 
 def _fingerprint(group: DescribedGroup) -> int:

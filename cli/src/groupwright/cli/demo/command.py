@@ -9,7 +9,7 @@ from groupwright.assignors import GroupwrightError
 from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._command_line.connection import read_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._command_line.output import Output, OutputFormat, print_json, print_rows
+from groupwright.cli._command_line.output import Output, OutputFormat, console, print_json, print_rows
 
 _CONNECTION = (
     *("bootstrap.servers", "security.protocol", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl."),
@@ -81,8 +81,6 @@ def demo(
     Kafka runs on this machine, without containers or an installed Java. The first run downloads it (50 MB).
     Each consumer serves its metrics on 127.0.0.1.
     """
-    from rich.console import Console
-
     with errors_reported("demo"):
         connection = _connection(bootstrap_servers, config)
         if connection is None:
@@ -99,8 +97,8 @@ def demo(
         pause=pause,
     )
     is_table = output is OutputFormat.TABLE
-    console = Console(highlight=False, stderr=not is_table)
-    view = view_for(console) if is_table else PlainView(console)
+    out = console(stderr=not is_table)
+    view = view_for(out) if is_table else PlainView(out)
     try:
         with Interrupts() as interrupts, view:
             summary = run(options, view, interrupts)

@@ -59,6 +59,7 @@ def run(options: Options, view: View, interrupts: Interrupts) -> Summary:
             if options.connection is not None:
                 cleanup.callback(_delete, cluster, name, view)
             view.announce(f"Kafka is at {cluster.bootstrap_servers}, and the topic is {name}")
+            cleanup.enter_context(view.watching(cluster.connection, name))
             runner = Runner(options, cluster, name, view, interrupts)
             cleanup.callback(runner.group.close, lambda: interrupts.pending)
             runner.perform_steps(options.pause)

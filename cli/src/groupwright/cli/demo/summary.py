@@ -31,7 +31,7 @@ class Change:
 
     def short_text(self) -> str:
         """Describe the result in a few words."""
-        moves = f", {self.moved} partitions moved" if self.moved else ""
+        moves = f", {self.moved} moved" if self.moved else ""
         return f"one owner each after {self.seconds:.1f} s{moves}"
 
 

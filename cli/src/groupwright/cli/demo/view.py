@@ -1,23 +1,34 @@
-"""Output of the demo: a live table on a terminal, plain lines elsewhere."""
+"""Output of the demo: on a terminal the steps and the view of `groupwright watch`, plain lines elsewhere."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.live import Live
-from rich.padding import Padding
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from groupwright.cli._command_line.output import compact, is_live
+from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._cluster.lag import GroupLag
+from groupwright.cli._cluster.model import DescribedGroup, GroupType
+from groupwright.cli._command_line.exit import CommandError
+from groupwright.cli._command_line.output import is_live
 from groupwright.cli.demo.summary import Summary
 from groupwright.cli.demo.view_model import GONE, MemberRow, Progress, Status, StepState, ViewModel
+from groupwright.cli.watch.run import Snapshots, advance, now, take_snapshot
+from groupwright.cli.watch.view import Extra, frame
+from groupwright.cli.watch.watched_group import WatchedGroup
+from groupwright.consumer.cluster import Broker
 
 _WIDE = 100
 """Minimum width of a terminal for full headings, in columns."""
+_SNAPSHOT_SECONDS = 0.5
+_DRAW_SECONDS = 0.25
 
 _STYLES = {
     Status.STARTING: "dim",
@@ -40,6 +51,9 @@ class View(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """End the output; only `conclude` may follow."""
+
+    def watching(self, connection: Mapping[str, Any], group: str) -> AbstractContextManager[None]:
+        """Show a group as its brokers describe it, inside the context."""
 
     def show_activity(self, text: str, detail: str = "") -> None:
         """Show what is done before the first step or after the last."""
@@ -82,7 +96,11 @@ class PlainView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Do nothing: lines need no cleanup."""
+        """Leave the lines as they are."""
+
+    def watching(self, connection: Mapping[str, Any], group: str) -> AbstractContextManager[None]:  # noqa: ARG002 - View's
+        """Ask no broker: the members tell what lines need."""
+        return nullcontext()
 
     def show_activity(self, text: str, detail: str = "") -> None:  # noqa: ARG002 - View's; plain lines omit it
         """Print the activity, once."""
@@ -115,7 +133,13 @@ class PlainView:
 
 
 class LiveView:
-    """Updates a table in place."""
+    """Updates the view in place: the steps, and the group as `groupwright watch` shows it.
+
+    The table of members has more columns: what the members themselves measure.
+
+    Attributes:
+        group: The group, as its brokers describe it.
+    """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         """Draw on the console."""
@@ -126,6 +150,9 @@ class LiveView:
         self._spinner = Spinner("dots", style="cyan")
         self._model: ViewModel | None = None
         self._activity: Text | None = None
+        self._snapshots: Snapshots | None = None
+        self._next_draw = 0.0
+        self.group = WatchedGroup(interval=_SNAPSHOT_SECONDS)
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -135,10 +162,22 @@ class LiveView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Leave the last table on the terminal."""
+        """Leave the last view on the terminal."""
         self._activity = None
         self._draw()
         self._live.stop()
+
+    @contextmanager
+    def watching(self, connection: Mapping[str, Any], group: str) -> Iterator[None]:
+        """Ask the group's brokers, in the background, and once more at the end."""
+        self.group.update(_not_there_yet(group), now())
+        with Cluster(connection) as cluster:
+            take = partial(take_snapshot, cluster, group)
+            with Snapshots(take, _SNAPSHOT_SECONDS) as self._snapshots:
+                yield
+            self._snapshots = None
+            with suppress(CommandError):
+                self.group.update(take(), now())
 
     def show_activity(self, text: str, detail: str = "") -> None:
         """Show a spinner beside the activity."""
@@ -157,29 +196,47 @@ class LiveView:
         self._console.print(Text(text, "yellow"))
 
     def show(self, model: ViewModel) -> None:
-        """Draw the model."""
+        """Draw the model, and the group's newest snapshot."""
         self._model = model
         self._activity = None
-        self._draw()
+        self._advance()
+        if self._clock() >= self._next_draw:
+            self._next_draw = self._clock() + _DRAW_SECONDS
+            self._draw()
 
     def conclude(self, summary: Summary) -> None:
         """Print the summary below the table."""
         _print_summary(self._console, summary)
 
-    def _draw(self) -> None:
-        parts: list[RenderableType] = []
-        if self._model is not None:
-            parts += self._of(self._model)
-        if self._activity is not None:
-            parts.append(self._with_spinner(self._activity))
-        self._live.update(Padding(Group(*parts), (1, 1, 0, 1)))
+    def _advance(self) -> None:
+        if self._snapshots is None:
+            return
+        try:
+            advance(self._snapshots, self.group, interval=_SNAPSHOT_SECONDS, timeout=0)
+        except CommandError as error:
+            self.group.miss(str(error), now())  # the demo goes on, and has its members' own events
 
-    def _of(self, model: ViewModel) -> list[RenderableType]:
+    def _draw(self) -> None:
+        activity = [] if self._activity is None else [self._with_spinner(self._activity)]
+        model = [] if self._model is None else self._of(self._model, len(activity))
+        self._live.update(Group("", *model, *activity))
+
+    def _of(self, model: ViewModel, lines_below: int) -> list[RenderableType]:
         minutes, seconds = divmod(int(self._clock() - self._started), 60)
         title = Text.assemble((model.title, "bold"), (f"   {minutes}:{seconds:02d}", "dim"))
-        wide = self._console.width >= _WIDE
-        members = _table(model.rows, wide=wide)
-        return [title, "", self._steps_table(model.steps), "", members, "", *_footer(model)]
+        head: list[RenderableType] = [title, "", self._steps_table(model.steps), ""]
+        footer = ["", *_footer(model)]
+        if self.group.time is None:
+            return [*head, *footer]
+        taken = len(self._console.render_lines(Group("", *head, *footer), pad=False)) + lines_below
+        watched = frame(
+            self.group.view(now()),
+            self._console,
+            now=now(),
+            height=max(self._console.height - taken, 1),
+            extra=_measured(model.rows, wide=self._console.width >= _WIDE),
+        )
+        return [*head, watched, *footer]
 
     def _steps_table(self, steps: Sequence[StepState]) -> RenderableType:
         table = Table.grid(padding=(0, 2, 0, 0))
@@ -202,39 +259,32 @@ class LiveView:
         return table
 
 
-def _table(members: Sequence[MemberRow], *, wide: bool) -> RenderableType:
-    table = Table(box=None, padding=(0, 2 if wide else 1, 0, 0), header_style="dim")
-    table.add_column("member", no_wrap=True)
-    table.add_column("state", no_wrap=True, min_width=len(Status.REBALANCING))
-    table.add_column("partitions" if wide else "owns", min_width=len("0-3 8-11"))
-    for heading in (
-        "consumed",
-        "generation" if wide else "gen.",
-        "rebalance",
-        "revoked",
-        "kept",
-        "meanwhile",
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
+def _not_there_yet(group: str) -> GroupLag:
+    """Return a group that does not exist, as brokers describe it; the first answer may take seconds."""
+    unknown = Broker(-1, "", 0)
+    return GroupLag(DescribedGroup(group, GroupType.CLASSIC, "Dead", "", "", (), unknown), ())
+
+
+def _measured(members: Sequence[MemberRow], *, wide: bool) -> Extra:
+    """Return the columns that come from the members themselves."""
+    headings: dict[str, JustifyMethod] = {"state": "left", "consumed": "right"}
+    for heading in ("generation" if wide else "gen.", "rebalance", "revoked", "kept", "meanwhile"):
+        headings[heading] = "right"
     if wide:
-        table.add_column("metrics", no_wrap=True)
-    for member in members:
-        gone = member.status in GONE
-        table.add_row(
-            Text(member.name, "" if gone else "bold"),
-            Text(member.status, _STYLES[member.status]),
-            Text(compact(member.owned)),
-            f"{member.consumed:,}",
-            str(member.generations[-1]) if member.generations else "",
-            f"{member.seconds[-1]:.3f} s" if member.seconds else "",
-            *(
-                str(number) if member.seconds else ""
-                for number in (member.last_revoked, member.last_kept, member.last_meanwhile)
-            ),
-            *([Text("" if gone else _host(member.metrics), "dim")] if wide else []),
-            style="dim" if gone else "",
-        )
-    return table
+        headings["metrics"] = "left"
+    return Extra(headings, {each.name: _cells(each, wide=wide) for each in members}, gap=2 if wide else 1)
+
+
+def _cells(member: MemberRow, *, wide: bool) -> list[RenderableType]:
+    last = (member.last_revoked, member.last_kept, member.last_meanwhile)
+    return [
+        Text(member.status.ljust(len(Status.REBALANCING)), _STYLES[member.status]),
+        f"{member.consumed:,}",
+        str(member.generations[-1]) if member.generations else "",
+        f"{member.seconds[-1]:.3f} s" if member.seconds else "",
+        *(str(number) if member.seconds else "" for number in last),
+        *([Text("" if member.status in GONE else _host(member.metrics), "dim")] if wide else []),
+    ]
 
 
 def _host(address: str) -> str:
@@ -244,11 +294,11 @@ def _host(address: str) -> str:
 def _footer(model: ViewModel) -> list[RenderableType]:
     counts = f"{model.produced:,} produced, {model.consumed:,} consumed, {model.waiting:,} waiting"
     twice = f", {model.redelivered:,} consumed twice" if model.redelivered else ""
-    lines: list[RenderableType] = [Text(counts + twice), Text(f"Kafka: {model.kafka}")]
+    addresses = Text(f"Kafka: {model.kafka}")
     first = model.rows[0] if model.rows else None
     if first is not None and first.metrics and first.status not in GONE:
-        lines.append(Text.assemble("metrics of ", first.name, ": ", (first.metrics, "bold underline cyan")))
-    return lines
+        addresses.append(f"  metrics of {first.name}: ").append(first.metrics, "bold underline cyan")
+    return [Text(counts + twice), addresses]
 
 
 def _print_summary(console: Console, summary: Summary) -> None:

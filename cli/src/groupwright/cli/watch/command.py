@@ -99,13 +99,11 @@ def _watch(
     elif not cluster.describe([group])[group].exists:
         typer.echo(f"groupwright watch: waiting for the group {group!r}", err=True)
         run.wait_for(cluster, group, interval=interval, end=end)
-    snapshots = run.Snapshots(lambda: run.take_snapshot(cluster, group), interval)
-    snapshots.start()
-    try:
-        with _reporter(group, output, once=once) as reporter:
-            run.watch(snapshots, watched, reporter, interval=interval, end=end, once=once)
-    finally:
-        snapshots.stop()
+    with (
+        run.Snapshots(lambda: run.take_snapshot(cluster, group), interval) as snapshots,
+        _reporter(group, output, once=once) as reporter,
+    ):
+        run.watch(snapshots, watched, reporter, interval=interval, end=end, once=once)
 
 
 def _reporter(group: str, output: OutputFormat, *, once: bool) -> "Reporter":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+from groupwright.cli._cluster.group_history import MARKER
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.core import TopicPartitionKey
 
@@ -15,8 +16,6 @@ _TREND_SECONDS = 15.0
 """Shortest time for a trend: three of librdkafka's and Java's default intervals of automatic commits."""
 _STEADY = 0.05
 """Difference between production and consumption, relative to the larger one, that is no trend."""
-_MARKER = 1
-"""Lag of a group that has processed everything up to the marker that ends a transaction."""
 
 
 class Trend(StrEnum):
@@ -113,7 +112,7 @@ class Progress:
         self._unmoved = {
             key: self._since(key, each.committed, time)
             for key, each in self._partitions.items()
-            if each.committed is not None and each.lag is not None and each.lag > _MARKER
+            if each.committed is not None and each.lag is not None and each.lag > MARKER
         }
 
     def _since(self, key: TopicPartitionKey, committed: int, time: float) -> tuple[int, float]:

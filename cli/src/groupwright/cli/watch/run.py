@@ -4,10 +4,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from typing import Self
 
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._cluster.lag import GroupLag, lag_of_groups
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli.watch.events import Event
 from groupwright.cli.watch.reporters import Reporter
 from groupwright.cli.watch.watched_group import WatchedGroup
 
@@ -37,7 +39,7 @@ def take_snapshot(cluster: Cluster, group: str) -> GroupLag:
 
 
 class Snapshots:
-    """Takes snapshots of a group in a thread of its own, until `stop`."""
+    """Takes snapshots of a group in a thread of its own. A context manager: the thread runs inside."""
 
     def __init__(self, take: Callable[[], GroupLag], interval: float) -> None:
         """Create it.
@@ -51,11 +53,12 @@ class Snapshots:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="groupwright-watch", daemon=True)
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """Take the first snapshot."""
         self._thread.start()
+        return self
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Take no more snapshots; the present one ends in the background."""
         self._stopped.set()
 
@@ -109,7 +112,7 @@ def watch(
     """Watch a group until its time is over, or Ctrl-C.
 
     Args:
-        snapshots: The started thread.
+        snapshots: The snapshots, which are being taken.
         group: The group before its first snapshot.
         reporter: The output.
         interval: Seconds between snapshots.
@@ -119,21 +122,35 @@ def watch(
     Raises:
         CommandError: Brokers refuse, or do not respond to the first snapshot.
     """
-    last: float | None = None
-    while last is None or end is None or now() < end:
-        is_limited = end is not None and last is not None
+    while group.time is None or end is None or now() < end:
+        is_limited = end is not None and group.time is not None
         timeout = min(_DRAW_SECONDS, max((end or 0) - now(), 0)) if is_limited else _DRAW_SECONDS
-        match snapshots.next(timeout):
-            case (at, GroupLag() as lag):
-                last = at
-                reporter.report(group.update(lag, at))
-            case (at, CommandError(status=ExitStatus.UNREACHABLE) as error) if last is not None:
-                reporter.report(group.miss(str(error), at))
-            case (_, BaseException() as error):
-                raise error
-            case _ if last is not None and now() - last > interval + _LATE_SECONDS:
-                reporter.report(group.miss("the present request has no response yet", now()))
-        if last is not None:
+        reporter.report(advance(snapshots, group, interval=interval, timeout=timeout))
+        if group.time is not None:
             reporter.show(group.view(now()), now())
             if once:
                 return
+
+
+def advance(snapshots: Snapshots, group: WatchedGroup, *, interval: float, timeout: float) -> list[Event]:
+    """Take the next snapshot, if there is one in time, and return the events since the last one.
+
+    Args:
+        snapshots: The snapshots, which are being taken.
+        group: The group, to which the snapshot is added.
+        interval: Seconds between snapshots.
+        timeout: Seconds to wait.
+
+    Raises:
+        CommandError: Brokers refuse, or do not respond to the first snapshot.
+    """
+    match snapshots.next(timeout):
+        case (at, GroupLag() as lag):
+            return group.update(lag, at)
+        case (at, CommandError(status=ExitStatus.UNREACHABLE) as error) if group.time is not None:
+            return group.miss(str(error), at)
+        case (_, BaseException() as error):
+            raise error
+    if group.time is not None and now() - group.time > interval + _LATE_SECONDS:
+        return group.miss("the present request has no response yet", now())
+    return []

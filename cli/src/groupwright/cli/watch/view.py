@@ -1,9 +1,11 @@
 """Frame of a watched group on the terminal."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -22,7 +24,29 @@ _LINES = 2
 """Lines of one member's partitions, if the height is limited, about."""
 
 
-def frame(view: GroupView, console: Console, *, now: float, height: int | None = None) -> RenderableType:
+_UNLIMITED = 100_000  # columns
+_OPTIONAL = ("host", "n", "lag")
+"""Columns that a table with columns of the caller leaves out, in this order, where it is too wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """Columns that the caller adds to the table of members, whose only topic is then not named.
+
+    Attributes:
+        headings: Their headings, and how their cells are aligned.
+        cells: Their cells, by the names of members. Names of others than the group's members have rows, too.
+        gap: Columns of the terminal between two columns of the table.
+    """
+
+    headings: Mapping[str, JustifyMethod]
+    cells: Mapping[str, Sequence[RenderableType]]
+    gap: int = 2
+
+
+def frame(
+    view: GroupView, console: Console, *, now: float, height: int | None = None, extra: Extra | None = None
+) -> RenderableType:
     """Return a frame for the width of a console.
 
     Args:
@@ -30,25 +54,29 @@ def frame(view: GroupView, console: Console, *, now: float, height: int | None =
         console: Where it will be shown.
         now: The time, in seconds since the epoch.
         height: Lines that it may have; None for all members and rebalances.
+        extra: Columns of the caller. Rebalances are then left out if there is no room for them.
     """
     head = Group(*_head(view, now))
     members = sorted(view.members, key=lambda each: (not each.recent, -(each.lag or 0), each.name))
     if height is None:
-        return Group(head, *_members(view, members, None), *_history(view, len(view.rebalances)))
+        table = _members(view, members, None, console, extra)
+        return Group(head, *table, *_history(view, len(view.rebalances)))
 
     def lines(*parts: RenderableType) -> int:
         return len(console.render_lines(Group(*parts), pad=False))
 
     budget = _LINES * max(console.width - _OTHER_COLUMNS, 1)
     room = height - lines(head)
-    reserved = min(lines(*_history(view, 2)), room // 2)
+    reserved = 0 if extra is not None else min(lines(*_history(view, 2)), room // 2)
     shown = _most(
         min(len(members), 1),
         len(members),
-        lambda count: lines(*_members(view, members[:count], budget)) <= room - reserved,
+        lambda count: lines(*_members(view, members[:count], budget, console, extra)) <= room - reserved,
     )
-    table = _members(view, members[:shown], budget)
+    table = _members(view, members[:shown], budget, console, extra)
     room -= lines(*table)
+    if extra is not None and lines(*_history(view, 0)) > room:
+        return Group(head, *table)
     past = _most(0, len(view.rebalances), lambda count: lines(*_history(view, count)) <= room)
     return Group(head, *table, *_history(view, past))
 
@@ -68,7 +96,7 @@ def _most(least: int, most: int, fits: Callable[[int], bool]) -> int:
 def _head(view: GroupView, now: float) -> Iterator[Text]:
     epoch = "" if view.epoch is None else f"epoch {view.epoch}"
     state = (
-        view.state if view.exists else "the group does not exist any more",
+        view.state if view.exists else "the group does not exist",
         "bold green" if view.state == "Stable" else "bold yellow",
     )
     yield Text.assemble(
@@ -115,44 +143,64 @@ def clock(time: float) -> str:
 # --- Members ----------------------------------------------------------------------------------------
 
 
-def _members(view: GroupView, members: Sequence[MemberView], budget: int | None) -> list[RenderableType]:
+@dataclass(frozen=True, slots=True)
+class _Column:
+    heading: str
+    cell: Callable[[MemberView], RenderableType]
+    justify: JustifyMethod = "left"
+    no_wrap: bool = False
+
+
+def _columns(view: GroupView, budget: int | None, *, names_topics: bool) -> list[_Column]:
+    """Return the columns of the table of members, with those alone that a member has a value for."""
+    everyone = view.members
+    columns = [_Column("member", lambda each: Text(each.name, "bold"))]
+    if any(each.client_id != each.name for each in everyone):
+        columns.append(_Column("client id", lambda each: each.client_id))
+    if any(each.instance_id is not None for each in everyone):
+        columns.append(_Column("instance", lambda each: each.instance_id or "-"))
+    columns.append(_Column("host", lambda each: each.host))
+    if any(each.rack is not None for each in everyone):
+        columns.append(_Column("rack", lambda each: each.rack or "-"))
+    if any(each.epoch is not None for each in everyone):
+        columns.append(_Column("epoch", lambda each: f"{each.epoch}{'…' if each.is_behind else ''}", "right"))
+    columns += [
+        _Column("lag", lambda each: "-" if each.lag is None else f"{each.lag:,}", "right", no_wrap=True),
+        _Column("n", lambda each: str(each.count), "right", no_wrap=True),
+        _Column("partitions", lambda each: _partitions(each, budget, names_topics=names_topics)),
+    ]
+    return columns
+
+
+def _members(
+    view: GroupView,
+    members: Sequence[MemberView],
+    budget: int | None,
+    console: Console,
+    extra: Extra | None,
+) -> list[RenderableType]:
     """Return the table of members, and a line about those that are left out.
 
     Args:
         view: The group.
         members: The members to show.
         budget: Characters for the partitions of a member; None for all.
+        console: Where it will be shown.
+        extra: Columns of the caller.
     """
-    if not view.members:
-        return []
     everyone = view.members
-    has_instance = any(each.instance_id is not None for each in everyone)
-    has_client = any(each.client_id != each.name for each in everyone)
-    has_rack = any(each.rack is not None for each in everyone)
-    has_epoch = any(each.epoch is not None for each in everyone)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("member", overflow="fold")
-    if has_client:
-        table.add_column("client id", overflow="fold")
-    if has_instance:
-        table.add_column("instance", overflow="fold")
-    table.add_column("host", overflow="fold")
-    if has_rack:
-        table.add_column("rack", overflow="fold")
-    if has_epoch:
-        table.add_column("epoch", justify="right", overflow="fold")
-    table.add_column("lag", justify="right", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
-    table.add_column("partitions", overflow="fold")
-    for each in sorted(members, key=lambda member: member.name):
-        cells: list[RenderableType] = [Text(each.name, "bold")]
-        cells += [each.client_id] if has_client else []
-        cells += [each.instance_id or "-"] if has_instance else []
-        cells.append(each.host)
-        cells += [each.rack or "-"] if has_rack else []
-        cells += [f"{each.epoch}{'…' if each.is_behind else ''}"] if has_epoch else []
-        cells += ["-" if each.lag is None else f"{each.lag:,}", str(each.count), _partitions(each, budget)]
-        table.add_row(*cells)
+    if not everyone and (extra is None or not extra.cells):
+        return []
+    topics = {topic for each in everyone for topic in each.assigned}
+    columns = _columns(view, budget, names_topics=extra is None or len(topics) > 1)
+    absent = [] if extra is None else extra.cells.keys() - {each.name for each in everyone}
+    table = _table(members, absent, columns, extra)
+    if extra is not None:
+        for left_out in _OPTIONAL:
+            if _width(table, console) <= console.width:
+                break
+            columns = [each for each in columns if each.heading != left_out]
+            table = _table(members, absent, columns, extra)
     parts: list[RenderableType] = [Text(), table]
     if len(members) < len(everyone):
         parts.append(Text(_left_out(everyone, members), "dim"))
@@ -163,6 +211,32 @@ def _members(view: GroupView, members: Sequence[MemberView], budget: int | None)
     return parts
 
 
+def _width(table: Table, console: Console) -> int:
+    """Return the width of a table of which no cell is folded."""
+    return Measurement.get(console, console.options.update(max_width=_UNLIMITED), table).maximum
+
+
+def _table(
+    members: Sequence[MemberView], absent: Iterable[str], columns: Sequence[_Column], extra: Extra | None
+) -> Table:
+    table = Table(
+        box=None,
+        padding=(0, 2 if extra is None else extra.gap, 0, 0),
+        pad_edge=False,
+        header_style="dim",
+    )
+    for column in columns:
+        table.add_column(column.heading, justify=column.justify, no_wrap=column.no_wrap, overflow="fold")
+    for heading, justify in () if extra is None else extra.headings.items():
+        table.add_column(heading, justify=justify, no_wrap=True)
+    rows = {each.name: [column.cell(each) for column in columns] for each in members}
+    for name in sorted({*rows, *absent}):
+        own = rows.get(name, [name, *[""] * (len(columns) - 2), "-"])
+        added = () if extra is None else extra.cells.get(name, ())
+        table.add_row(*own, *added, style="" if name in rows else "dim")
+    return table
+
+
 def _left_out(everyone: Sequence[MemberView], shown: Sequence[MemberView]) -> str:
     names = {each.id for each in shown}
     rest = [each for each in everyone if each.id not in names]
@@ -170,7 +244,7 @@ def _left_out(everyone: Sequence[MemberView], shown: Sequence[MemberView]) -> st
     return f"and {plural(len(rest), 'more member')}: {count}, lag {sum(each.lag or 0 for each in rest):,}"
 
 
-def _partitions(member: MemberView, budget: int | None) -> Text:
+def _partitions(member: MemberView, budget: int | None, *, names_topics: bool) -> Text:
     """Return the partitions of a member, those that moved recently with a mark."""
     text, left = Text(overflow="fold"), member.count
     for topic, numbers in member.assigned.items():
@@ -178,10 +252,10 @@ def _partitions(member: MemberView, budget: int | None) -> Text:
         runs = _runs(numbers, recent)
         for index, (run, is_recent) in enumerate(runs):
             word = f"{compact(run).replace(' ', '')}{_MARK if is_recent else ''}"
-            prefix = "" if index else f"{', ' if text else ''}{topic}"
+            prefix = "" if index or not names_topics else f"{', ' if text else ''}{topic}"
             if budget is not None and text and len(text) + len(prefix) + len(word) + 1 > budget:
                 return text.append(f" and {left} more", "dim")
-            text.append(f"{prefix} ").append(word, "bold cyan" if is_recent else "")
+            text.append(f"{prefix} " if prefix or text else "").append(word, "bold cyan" if is_recent else "")
             left -= len(run)
     return text or Text("-")
 

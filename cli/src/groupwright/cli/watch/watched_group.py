@@ -122,6 +122,11 @@ class WatchedGroup:
 
     # --- Snapshots ----------------------------------------------------------------------------------
 
+    @property
+    def time(self) -> float | None:
+        """The time of the last snapshot; None before the first."""
+        return None if self._lag is None else self._time
+
     def update(self, lag: GroupLag, time: float) -> list[Event]:
         """Take the group's next snapshot, and return the events since the last one.
 
