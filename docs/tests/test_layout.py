@@ -4,6 +4,8 @@ import ast
 import subprocess
 import sys
 import tomllib
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -46,10 +48,23 @@ LEAVES = {
 }
 
 
+# Every module by its name: those of the parts, and those of the packages beside them.
+MODULES = {
+    ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): file
+    for root, folders in (
+        *((ROOT / part / "src", ["groupwright"]) for part in PARTS),
+        (ROOT, ["integration_tests", "benchmarks", "charts", "tools"]),
+    )
+    for folder in folders
+    for file in (root / folder).rglob("*.py")
+}
+
+
 def modules(part: str) -> list[Path]:
     return sorted((ROOT / part / "src" / "groupwright" / part).rglob("*.py"))
 
 
+@cache
 def imports(module: Path) -> set[str]:
     """Return the names of all modules that a module imports, with `from package import module` resolved."""
     found: set[str] = set()
@@ -59,14 +74,8 @@ def imports(module: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                found.add(inner if is_module(inner) else node.module)
+                found.add(inner if inner in MODULES else node.module)
     return found
-
-
-def is_module(name: str) -> bool:
-    """Tell whether a name is that of a module of a part."""
-    part = name.removeprefix("groupwright.").partition(".")[0]
-    return part in PARTS and (ROOT / part / "src" / Path(*name.split("."))).with_suffix(".py").is_file()
 
 
 def test_every_list_of_the_parts_is_that_of_the_wheels_packages() -> None:
@@ -153,6 +162,15 @@ def test_leaves_import_no_room(part: str) -> None:
     assert [
         (leaf, name) for leaf in LEAVES[part] for name in imports(root / f"{leaf}.py") if room_of(part, name)
     ] == []
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """Imports for types, and those inside functions, count too."""
+    graph = {name: imports(file) & MODULES.keys() - {name} for name, file in MODULES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" is imported by ".join(error.args[1]))
 
 
 def test_the_core_needs_the_standard_library_alone() -> None:

@@ -6,10 +6,10 @@ from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, TopicPart
 
 from groupwright.core import RebalanceListener
 from groupwright.testing._simulation.scheduler import SECOND
+from integration_tests.simulation.records import CheckedMember
 
 if TYPE_CHECKING:
     from groupwright.core.rebalance import Partitions
-    from integration_tests.simulation.application import Application
 
 _SLACK = SECOND
 """Time in which the network thread, and the process, take note of an exceeded interval."""
@@ -34,7 +34,7 @@ class Counts(RebalanceListener):
 class CallChecks:
     """Checks of one member's calls."""
 
-    def __init__(self, member: "Application", max_poll_interval: int) -> None:
+    def __init__(self, member: CheckedMember, max_poll_interval: int) -> None:
         """Begin before the first poll."""
         self.lost = Counts()
         self._member = member

@@ -1,10 +1,11 @@
 """Records of members and partitions, on which guarantees are checked, and the error of a broken guarantee."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from groupwright.core import TopicPartitionKey as Key
-from groupwright.testing._simulation.scheduler import Process
+from groupwright.testing._simulation.scheduler import Process, Scheduler
 from integration_tests.simulation.guarantee import GUARANTEES
 from integration_tests.simulation.scenario import MemberPlan
 
@@ -55,6 +56,45 @@ class Member(Protocol):
 
     @property
     def session_until(self) -> int | None: ...
+
+
+class StoppableProcess(Protocol):
+    """The part of a member's process that checks of its calls and requests need."""
+
+    scheduler: Scheduler
+    stops: int
+    """How often it was stopped."""
+
+    def call_in(self, delay: int, action: Callable[[], object]) -> object: ...
+
+
+class CheckedMember(Protocol):
+    """The part of a member that checks of its calls and requests need."""
+
+    @property
+    def process(self) -> StoppableProcess: ...
+
+    @property
+    def session_timeout(self) -> int: ...
+
+    @property
+    def generation(self) -> int: ...
+
+    @property
+    def is_in_round(self) -> bool: ...
+
+    @property
+    def is_unconfirmed(self) -> bool: ...
+
+    @property
+    def is_replaced(self) -> bool: ...
+
+    @property
+    def needs_coordinator(self) -> bool: ...
+
+    def broken(self, guarantee: str, detail: str) -> None: ...
+
+    def must_return(self, why: str, since: int | None = None) -> None: ...
 
 
 @dataclass(slots=True)

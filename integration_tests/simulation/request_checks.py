@@ -2,14 +2,11 @@
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from groupwright.core import ErrorCode
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.scheduler import MS, SECOND
-
-if TYPE_CHECKING:
-    from integration_tests.simulation.application import Application
+from integration_tests.simulation.records import CheckedMember
 
 _FAILURES = 3
 _SETTLING = 2.0  # seconds
@@ -20,7 +17,7 @@ _LONGEST_PAUSE = 350 * MS
 class RequestChecks:
     """Checks of one member's requests."""
 
-    def __init__(self, member: "Application") -> None:
+    def __init__(self, member: CheckedMember) -> None:
         """Begin before the first request."""
         self._member = member
         self._is_fenced = False
