@@ -302,7 +302,7 @@ class Application:
             self._observer.asked(self, _asked(**what))
             consumer.commit(asynchronous=True, **what)
             return None
-        before, is_lost = set(self._owned), not what and consumer._member._membership.lost
+        before, is_lost = set(self._owned), not what and consumer._member._membership.has_lost_partitions
         done: list[TopicPartition] = []
         failure: str | None = None
         try:
@@ -404,7 +404,7 @@ class Application:
                 self._observer.sought(self, key, offset)
 
     def _on_revoke(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        if consumer._member._membership.lost:
+        if consumer._member._membership.has_lost_partitions:
             self.broken("on_lost is called for partitions that are lost", "on_revoke was called")
         try:
             self._work_in_callback()

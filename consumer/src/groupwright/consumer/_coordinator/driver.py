@@ -7,7 +7,6 @@ membership.
 
 import logging
 import math
-import random
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -17,8 +16,9 @@ from confluent_kafka import KafkaError
 from groupwright.assignors import Assignor, PartitionsByTopic
 from groupwright.consumer._coordinator.commit_sender import CommitSender
 from groupwright.consumer._coordinator.diagnostics import application_traceback, explain
-from groupwright.consumer._coordinator.inbox import Failed, Inbox, LoadChecked
+from groupwright.consumer._coordinator.inbox import Failed, Inbox
 from groupwright.consumer._coordinator.leader import Leader
+from groupwright.consumer._coordinator.load_checker import LoadChecker, smoothing
 from groupwright.consumer._network.connections import Network, NoBrokerError, RequestRefusedError, Timer
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.commit_queue import WAIT_COORDINATOR, CommitResult
@@ -36,11 +36,9 @@ from groupwright.consumer._protocol.timers import PollClock
 from groupwright.consumer._protocol.transitions import State
 from groupwright.consumer._protocol.wakeup import Wakeup
 from groupwright.consumer.errors import GroupError
-from groupwright.core import ErrorCode, LoadCheckOutcome, error_name
+from groupwright.core import ErrorCode, error_name
 
 _CLOSED = "the consumer is closed"
-_SMOOTHED_CHECKS = 6
-"""Load checks over which weights are averaged: with noise of 20 %, a group has no rebalance for hours."""
 _LONG_LOOKUP = 5.0
 """Seconds for which brokers may name no coordinator, or one that cannot be reached, without a warning."""
 _CALL_TIMEOUT = 1.0
@@ -94,13 +92,22 @@ class Driver:
         self._poll_clock = poll_clock
         self._log = log
         self._on_coordinator_found = on_coordinator_found
-        smoothing = _SMOOTHED_CHECKS * load_check_interval if load_check_interval < math.inf else 0.0
-        self._leader = Leader(network, assignors, log, cooperative=cooperative, smoothing=smoothing)
+        self._leader = Leader(
+            network, assignors, log, cooperative=cooperative, smoothing=smoothing(load_check_interval)
+        )
+        self._load_checker = LoadChecker(
+            self._leader,
+            membership,
+            network,
+            inbox,
+            log,
+            self._feed,
+            interval=load_check_interval,
+            max_moves=load_check_max_moves,
+        )
         self._commits = CommitSender(membership, network, self._feed)
         self._timer: Timer | None = None
         self._session_timeout = session_timeout
-        self._load_check_interval = load_check_interval
-        self._load_check_max_moves = load_check_max_moves
         self._due = math.inf
         """Monotonic time in seconds at which the timer should fire."""
         self._warned_of_transaction = False
@@ -413,46 +420,11 @@ class Driver:
         if response.error == ErrorCode.NONE:
             # After SyncGroup, since the whole group waits for that. Before the reply, which ends the step
             # that the measurements belong to.
-            self._schedule_load_check(action.identity.generation)
+            self._load_checker.schedule(action.identity.generation)
             leadership = await self._leader.evaluate(action.identity.generation)
             if leadership is not None:
                 self._feed(self._membership.assignment_evaluated, action.attempt, leadership)
         return response
-
-    def _schedule_load_check(self, generation: int) -> None:
-        """Check the load of an assignment that this leader has made, some time from now (+-20 %)."""
-        if self._leader.has_loads_to_check(generation) and self._load_check_interval < math.inf:
-            seconds = self._load_check_interval * (0.8 + 0.4 * random.random())  # noqa: S311 - jitter, no secret
-            self._network.call_at(
-                time.monotonic() + seconds, lambda: self._network.spawn(self._check_load(generation))
-            )
-
-    async def _check_load(self, generation: int) -> None:
-        """Have the group rebalance if that is worth it; report the decision."""
-        try:
-            found = await self._leader.check_load(generation)
-        except Exception:  # noqa: BLE001 - user code; the group keeps its assignment
-            self._log.exception("the load could not be checked")
-            self._inbox.put(LoadChecked(generation, LoadCheckOutcome.FAILED))
-            self._schedule_load_check(generation)
-            return
-        if found is None or self._membership.identity.generation != generation:
-            return
-        outcome = LoadCheckOutcome.REBALANCED if found.moves else LoadCheckOutcome.UNCHANGED
-        if found.moves > (limit := self._load_check_max_moves):
-            outcome = LoadCheckOutcome.LIMITED
-            self._log.info("load check: %s; no rebalance, since load.check.max.moves is %d", found, limit)
-        else:
-            self._log.info("load check: %s", found)
-        self._inbox.put(LoadChecked(generation, outcome, found))
-        if outcome is LoadCheckOutcome.REBALANCED:
-            self._feed(self._membership.enforce_rebalance, "load check")
-        # With a limit of 0, checks only report.
-        elif limit and self._leader.must_ask_members():
-            self._log.info("the members rebalance to send how long they take for messages")
-            self._feed(self._membership.enforce_rebalance, "load check")
-        else:
-            self._schedule_load_check(generation)
 
     async def _fetch_offsets(self, action: act.FetchOffsets) -> OffsetFetchResponse:
         response = await self._network.fetch_offsets(action.partitions)

@@ -159,7 +159,7 @@ class Committer:
         if offsets is not None:
             check_partitions(offsets)
             return offsets, from_partitions(offsets), no_offset
-        if self._membership.lost or self.in_on_lost:
+        if self._membership.has_lost_partitions or self.in_on_lost:
             return [], {}, (_ASSIGNMENT_LOST, "other members may own these partitions")
         return *self._all_pending(handle), (_NO_OFFSET, "nothing was consumed since the last commit")
 

@@ -381,7 +381,7 @@ class EventServer:
         """Call on_revoke if `leave` timed out before the membership requested it."""
         partitions = self._applier.owned
         if partitions:
-            lost = self._session_over or self._membership.lost
+            lost = self._session_over or self._membership.has_lost_partitions
             self._revoke(handle, Revoke(_UNREQUESTED, partitions, lost, self.identity))
 
 

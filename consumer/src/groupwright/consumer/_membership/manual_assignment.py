@@ -188,7 +188,7 @@ class ManualAssignment:
         """Commit what was consumed of partitions that are about to be unassigned, as librdkafka does."""
         if not self._applier.in_callback:
             self._committer.last_commit(handle, unassigned, self._commit_timeout)
-        elif not self._membership.lost:
+        elif not self._membership.has_lost_partitions:
             self._committer.last_commit(handle, unassigned, self._commit_timeout_in_callback)
 
     def _record(self, partitions: list[TopicPartition]) -> None:

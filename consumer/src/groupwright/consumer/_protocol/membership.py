@@ -147,16 +147,16 @@ class Membership:
         return self.facts.refused_lookup is not None
 
     @property
-    def lost(self) -> bool:
-        """True if the partitions are lost, and the application was not notified yet."""
-        return bool(self.facts.owned) and not self.facts.identity.valid
+    def has_lost_partitions(self) -> bool:
+        """True if partitions are lost, and the application has not applied that yet."""
+        return self.facts.has_lost_partitions
 
     @property
     def owned_until(self) -> float:
         """Time until which the partitions are certainly owned; each heartbeat's response extends it."""
         if not self.facts.owned:
             return math.inf
-        return 0.0 if self.lost else self.session_until
+        return 0.0 if self.has_lost_partitions else self.session_until
 
     @property
     def session_until(self) -> float:
@@ -617,7 +617,7 @@ class Membership:
         """
         facts = self.facts
         revoke_due, facts.revoke_due = facts.revoke_due, False
-        lost = not facts.identity.valid
+        lost = facts.has_lost_partitions
         if facts.cooperative and not lost:
             # As in librdkafka: partitions of topics that this client is no longer authorized to describe are
             # revoked first, and as lost, since no commit of them can succeed.
@@ -627,11 +627,10 @@ class Membership:
         else:
             partitions = facts.owned
             # An eager member revokes even when it owns nothing, so that every on_assign has its on_revoke.
-            # Nothing is lost without partitions.
-            due = bool(partitions) if lost else revoke_due
+            due = lost or (revoke_due and facts.identity.valid)
         if due:
             timeline = self._timeline_at(now)
-            timeline.lost |= not facts.identity.valid
+            timeline.lost |= facts.has_lost_partitions
             timeline.begin(Phase.REVOKE, now)
             self._deliver_revoke(partitions, lost=lost)
         return due
@@ -903,7 +902,7 @@ class Membership:
     def _leave(self, now: float) -> None:
         facts = self.facts
         if facts.owned:
-            self._deliver_revoke(facts.owned, lost=not facts.identity.valid)
+            self._deliver_revoke(facts.owned, lost=facts.has_lost_partitions)
         elif facts.lifecycle is Lifecycle.CLOSING:
             # Also without LeaveGroup: no commit may be left in the queue when the consumer is closed.
             facts.awaits_poll = False  # so that the coordinator is looked up
@@ -1010,6 +1009,19 @@ class Membership:
                 self._report_error(error, reason, now)
             case ErrorAction.FATAL:
                 self._report_error(error, reason, now)
+
+    # A loss, from the response to the callback:
+    #
+    # 1. `Driver._exchange` awaits Heartbeat's response. In `reply`, its row is `_extend_session`.
+    # 2. `error_policy` says what the code means: UNKNOWN_MEMBER_ID, for one, is NEW_MEMBER.
+    # 3. `_apply` calls `_lose_generation`. The identity is no longer valid, so `has_lost_partitions` is true.
+    # 4. `_advance` would join again, but first `_prepare_join` delivers a `Revoke` with `lost`. The step is
+    #    APPLICATION, and JoinGroup waits for its end.
+    # 5. `Driver._do` puts the event into the `Inbox`, which wakes the polling thread.
+    # 6. There `EventServer._revoke` calls `AssignmentApplier.revoke`: `on_lost`, then the unassignment.
+    # 7. It calls `applied` on the network thread: nothing is owned any more, and `_advance` sends JoinGroup.
+    #
+    # A session that expires without a response begins at `_check_timeouts`, and is at 3. at once.
 
     def _reset(self, identity: MemberIdentity) -> None:
         self.facts.identity = identity

@@ -232,6 +232,14 @@ class MembershipState:
         return self.operation is GroupMembershipOperation.LEAVE_GROUP
 
     @property
+    def has_lost_partitions(self) -> bool:
+        """True if the application still owns partitions of a generation that has ended for this member.
+
+        Other members may own them already. The next event is their revocation, which calls `on_lost`.
+        """
+        return bool(self.owned) and not self.identity.valid
+
+    @property
     def claims_partitions(self) -> bool:
         """True if the member owns partitions, in a generation that has not ended.
 

@@ -1,16 +1,52 @@
 """The states of one membership, and the table of its transitions.
 
+Theory of operation
+===================
+
 Three small state machines run side by side:
 
 - `State` is the member's part in the group protocol, with the names of Kafka's
   `AbstractCoordinator.MemberState`.
 - `Step` is the work under way: a request, the assignor, or an event that the application must apply. There is
-  at most one. Each has an attempt number; a response with an old number is ignored.
+  at most one.
 - `Lifecycle` is what the application wants: to be a member, to unsubscribe, or to close.
 
-They change only by `MembershipState.move`, which takes a `Cause` and looks it up in `TRANSITIONS`. A
-cause may move several machines: `SEND_JOIN_GROUP` moves both the state and the step.
-`docs/membership-states.md` shows the three diagrams, which `tools/membership_states.py` draws from the table.
+::
+
+    inputs ──▶ machines and data ──▶ _advance ──▶ actions ──▶ driver, application
+       ▲                                                              │
+       └──────────────── reply(), taken(), applied() ◀────────────────┘
+
+An input is a call of the application, a reply to a request, or a tick of the clock.
+`docs/membership-states.md` has a diagram of each machine, which `tools/membership_states.py` draws.
+
+How they are coupled:
+
+1. By causes. A machine moves only by `MembershipState.move`, which looks a `Cause` up in `TRANSITIONS`. A
+   cause with rows in several machines moves them together: SEND_JOIN_GROUP moves the state and the step. A
+   machine without rows for the cause stays as it is. If one has rows, but none for its present value, `move`
+   raises, and no machine moves.
+2. By legal combinations. `STEPS_IN_STATE` lists the steps of each state; `MembershipState.check_invariants`
+   has the other rules, such as that LEAVE belongs to a member that leaves.
+3. By derivation. No machine reacts to another one. After every input `Membership._advance` reads all three,
+   and the data beside them, and starts the step that is due. A response that has its own next step starts it
+   at once: JoinGroup's leads to ASSIGN or SYNC, SyncGroup's and OffsetFetch's to APPLICATION.
+
+What the table cannot say, since it is data beside the machines:
+
+- Who the member is. `identity` is valid in the states with a generation. A member that joins again keeps it
+  in PREPARING_REBALANCE, and one whose error awaits a poll in UNJOINED: the coordinator may still count it.
+- What the application owns. `owned` changes only when APPLICATION ends, whatever the state is by then.
+  Partitions that are owned without a valid identity are lost (`has_lost_partitions`), and the loss is
+  delivered before anything else. Above `Membership._lose_generation` is the way from a response to `on_lost`.
+- Whether an idle member joins. It does if it has a `rejoin_reason`, unless an error awaits a poll
+  (`awaits_poll`), it is `fenced`, or a backoff (`retry_at`) is not over.
+- Where the coordinator is. `CoordinatorLookup` knows, and looks it up in any state. A generation outlives its
+  coordinator's connection.
+- How long the session lasts. `Heartbeat` knows. The clock has no causes of its own: a timeout that has passed
+  leads to GENERATION_LOST, as an error does.
+- Which reply is meant. Each step has an attempt number. A reply to a step that was abandoned has an old one,
+  and changes nothing.
 
 Transitions that need an explanation:
 
