@@ -80,6 +80,7 @@ class Stage:
         with polled(self.consumer):
             owned = fields.pop("owned", partitions)
             event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
+            self.member._committed.on_fetched(offsets)
             self.applier.assign(self.consumer, event, {})
 
     def revoke(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
@@ -450,6 +451,7 @@ def test_an_assignment_that_ctrl_c_interrupts_starts_at_what_was_committed_since
     """After the exception, an application may commit what it consumed of partitions assigned by hand."""
     fetched = {("t", 0): Offset(3), ("t", 1): Offset(4)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, fetched, ME, None, cooperative)
+    stage.member._committed.on_fetched(gain.offsets)
 
     def interrupt(*_: object) -> None:
         monkeypatch.undo()
@@ -482,7 +484,7 @@ def test_the_session_limits_the_fast_path_from_the_first_message_on(
     assert member.fast_path_until == 50.0
     assert member.session_expired
     monkeypatch.setattr(Membership, "identity", MemberIdentity())
-    member._events.identity = ME
+    member._ownership.identity = ME
     assert member.fast_path_until == 0.0
 
 
@@ -537,12 +539,12 @@ def test_a_close_revokes_nothing_whose_on_assign_an_exception_has_prevented(
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(RuntimeError):
         patched.setattr(assignment_applier, "TopicPartition", interrupt)
         stage.applier.assign(stage.consumer, event, {})
-    assert stage.applier.owns_partitions
+    assert stage.member._ownership
     member._inbox.put(event)
     stage.consumer.close()
 
     assert stage.called == []
-    assert not stage.applier.owns_partitions
+    assert not stage.member._ownership
 
 
 def test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll(
@@ -670,6 +672,7 @@ def test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delay
     stage.applier.on_assign = stage.notify("assign")
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
+    stage.member._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "_with_starts", _interrupt)
@@ -694,6 +697,7 @@ def test_an_assignment_by_hand_replaces_one_that_an_exception_has_delayed(
     stage.applier.on_assign = stage.notify("assign")
     offsets = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1)}, offsets, ME, None)
+    stage.member._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "_with_starts", _interrupt)
@@ -728,6 +732,7 @@ def test_an_unassignment_by_hand_leaves_the_rest_of_an_assignment_that_an_except
     stage.gain({"t": (9,)}, {("t", 9): 2}, cooperative=True)
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1, 9)}, committed, ME, None, cooperative=True)
+    stage.member._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, interrupted, _interrupt)
@@ -746,6 +751,7 @@ def test_an_assignment_that_an_exception_has_delayed_replaces_what_was_assigned_
     """A handler raised when on_assign had returned; the partition went on where it was read by hand."""
     stage.consumer.assign([TopicPartition("t", 0, 27)])
     gain = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {("t", 0): Offset(21)}, ME, None)
+    stage.member._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "assign_in_callback", _interrupt)
@@ -791,6 +797,7 @@ def test_a_seek_after_an_interrupted_assignment_is_not_undone(
     """
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
+    stage.member._committed.on_fetched(gain.offsets)
     offsets, prefetch = stage.applier._offsets, stage.applier._prefetch
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):

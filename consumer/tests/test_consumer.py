@@ -509,7 +509,7 @@ def test_the_metadata_after_a_loss_is_still_that_of_the_last_assignment() -> Non
     """Without a generation the coordinator would take the offsets of a transaction, from a zombie too."""
     former = MemberIdentity(3, "m-1", "range")
     with Consumer(NOWHERE) as consumer:
-        member_of(consumer)._events.identity = former
+        member_of(consumer)._ownership.identity = former
         member_of(consumer)._subscribed = True
         assert not member_of(consumer)._membership.identity.valid
         assert consumer.consumer_group_metadata() == group_metadata.encode(former, "g", None)
@@ -524,7 +524,7 @@ def test_the_metadata_of_a_member_that_keeps_partitions_have_the_groups_generati
     former, present = MemberIdentity(3, "m-1", "cooperative-sticky"), MemberIdentity(4, "m-1", "c")
     with Consumer({**NOWHERE, "partition.assignment.strategy": "cooperative-sticky"}) as consumer:
         facts = member_of(consumer)._membership.facts
-        member_of(consumer)._events.identity, facts.identity = former, present
+        member_of(consumer)._ownership.identity, facts.identity = former, present
 
         facts.owned = {"t": (0,)}
         assert consumer.consumer_group_metadata() == group_metadata.encode(present, "g", None)

@@ -25,6 +25,7 @@ from groupwright.assignors import (
     encode_subscription,
 )
 from groupwright.consumer._config.log import GroupLog
+from groupwright.consumer._coordinator.committed_offsets import CommittedOffsets
 from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._coordinator.inbox import Failed, Inbox, Reported
 from groupwright.consumer._coordinator.leader import Leader
@@ -90,7 +91,15 @@ class Rig:
             jitter=lambda: 0.5,
         )
         self.inbox = Inbox()
-        self.driver = Driver(self.member, self.network, {"range": Slow()}, self.inbox, PollClock(), self.log)
+        self.driver = Driver(
+            self.member,
+            self.network,
+            {"range": Slow()},
+            self.inbox,
+            CommittedOffsets(),
+            PollClock(),
+            self.log,
+        )
         self.driver.start()
 
 

@@ -42,7 +42,7 @@ class HandMember(RealMember):
     @property
     def session_until(self) -> int | None:
         """End of its session; what was assigned by hand is read beyond it."""
-        return super().session_until if self.consumer._member._applier.owns_partitions else None
+        return super().session_until if self.consumer._member._ownership else None
 
     def resume_all(self) -> None:
         """Have the application resume what it has paused, and assign everything, for good."""
@@ -60,11 +60,11 @@ class HandMember(RealMember):
     @property
     def _holds_partitions(self) -> bool:
         """True if the next poll revokes the group's partitions, as after `unsubscribe`."""
-        return not self._is_subscribed and bool(self.consumer._member._applier.owns_partitions)
+        return not self._is_subscribed and bool(self.consumer._member._ownership)
 
     def must_return(self, why: str, since: int | None = None) -> None:
         """Expect no revocation of partitions that were assigned by hand."""
-        if self._is_subscribed and self.consumer._member._applier.owns_partitions:
+        if self._is_subscribed and self.consumer._member._ownership:
             super().must_return(why, since)
 
     def _act(self, consumer: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from groupwright.consumer._coordinator.committed_offsets import CommittedOffsets
 from groupwright.consumer._network.connections import Network, Timer
 from groupwright.consumer._protocol.commit_queue import (
     DESTROYED,
@@ -17,8 +18,8 @@ from groupwright.consumer._protocol.commit_queue import (
     CommitResult,
 )
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import DisconnectedError, MemberIdentity, Offset, Offsets
-from groupwright.core import ErrorCode, TopicPartitionKey
+from groupwright.consumer._protocol.model import DisconnectedError, MemberIdentity, Offsets
+from groupwright.core import ErrorCode
 from groupwright.core.locking import locked
 
 _RETRY_BACKOFF = 0.1  # seconds before a commit is retried
@@ -33,8 +34,17 @@ class CommitSender:
     Any thread may call `submit` and `end`; the rest is for the network thread.
     """
 
-    def __init__(self, membership: Membership, network: Network, feed: Feed) -> None:
-        """Send over `network`; `feed` passes error codes that concern the membership to it."""
+    def __init__(
+        self, membership: Membership, network: Network, feed: Feed, committed: CommittedOffsets
+    ) -> None:
+        """Create it with nothing to send.
+
+        Args:
+            membership: State of the member; only read here.
+            network: The loop, and the requests sent on it.
+            feed: Passes error codes that concern the membership to it.
+            committed: Learns of each commit that succeeds.
+        """
         self._membership = membership
         self._network = network
         self._feed: Callable[..., None] = feed
@@ -50,8 +60,7 @@ class CommitSender:
         self._submitted: deque[Commit] = deque()
         self._lock = threading.RLock()  # a signal handler may commit
         self._ended: str | None = None
-        self._start_offsets: dict[TopicPartitionKey, Offset] = {}
-        """Offsets of the assignment that is being applied: see `on_assignment`."""
+        self._committed = committed
 
     def submit(self, offsets: Offsets, deadline: float, done: Callable[[CommitResult], None]) -> None:
         """Commit with the identity that the member has when the network thread takes the commit.
@@ -86,14 +95,6 @@ class CommitSender:
         self._ended = reason
         late, self._submitted = self._submitted, deque()
         return late
-
-    def on_assignment(self, offsets: dict[TopicPartitionKey, Offset]) -> None:
-        """Update these offsets, which were fetched for an assignment, with each commit that succeeds.
-
-        Otherwise a commit between OffsetFetch and the end of on_assign would not change where partitions
-        start.
-        """
-        self._start_offsets = offsets
 
     def _admit(self) -> None:
         """Queue the submitted commits; fail those of a member that may not commit."""
@@ -188,9 +189,8 @@ class CommitSender:
             is_retried = self._queue.unanswered(str(error), time.monotonic())
             self._feed(self._membership.commit_unanswered)
         else:
-            for key, code in response.errors.items():
-                if code == ErrorCode.NONE and key in self._start_offsets:
-                    self._start_offsets[key] = offsets[key]
+            succeeded = (key for key, code in response.errors.items() if code == ErrorCode.NONE)
+            self._committed.on_committed({key: offsets[key] for key in succeeded})
             is_retried = self._queue.answered(response.errors, time.monotonic())
             # Partitions may fail for different reasons: one for its topic, others for the member.
             for code in set(response.errors.values()):

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError
 
 from groupwright.assignors import Assignor, PartitionsByTopic
 from groupwright.consumer._coordinator.commit_sender import CommitSender
+from groupwright.consumer._coordinator.committed_offsets import CommittedOffsets
 from groupwright.consumer._coordinator.diagnostics import application_traceback, explain
 from groupwright.consumer._coordinator.inbox import Failed, Inbox
 from groupwright.consumer._coordinator.leader import Leader
@@ -60,6 +61,7 @@ class Driver:
         network: Network,
         assignors: Mapping[str, Assignor],
         inbox: Inbox,
+        committed: CommittedOffsets,
         poll_clock: PollClock,
         log: logging.LoggerAdapter[logging.Logger],
         on_coordinator_found: Callable[[], None] = lambda: None,
@@ -76,6 +78,7 @@ class Driver:
             network: The loop, and the requests sent on it.
             assignors: The assignors that the member offers, by name.
             inbox: Receives the events for the application.
+            committed: Learns where the partitions of each assignment start.
             poll_clock: The time of the application's last poll.
             log: The consumer's log.
             on_coordinator_found: Called whenever the coordinator was found.
@@ -105,7 +108,8 @@ class Driver:
             interval=load_check_interval,
             max_moves=load_check_max_moves,
         )
-        self._commits = CommitSender(membership, network, self._feed)
+        self._committed = committed
+        self._commits = CommitSender(membership, network, self._feed, committed)
         self._timer: Timer | None = None
         self._session_timeout = session_timeout
         self._due = math.inf
@@ -245,7 +249,7 @@ class Driver:
         match action:
             case act.DeliverEvent(event):
                 if isinstance(event, Assign):
-                    self._commits.on_assignment(event.offsets)
+                    self._committed.on_fetched(event.offsets)
                 elif isinstance(event, Closed):
                     self._commits.end(_CLOSED)
                     self._network.end()

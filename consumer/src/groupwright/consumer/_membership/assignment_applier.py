@@ -22,6 +22,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from groupwright.consumer._coordinator.committed_offsets import CommittedOffsets
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback
 from groupwright.consumer._membership.handle import (
     Handle,
@@ -32,12 +33,13 @@ from groupwright.consumer._membership.handle import (
 )
 from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
+from groupwright.consumer._membership.ownership import Ownership
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.model import UNREADABLE, Offsets, keys
 from groupwright.consumer._protocol.timers import Clock
-from groupwright.core import Partitions, Phase, TopicPartitionKey
+from groupwright.core import Phase, TopicPartitionKey
 
 _RESETS = {
     "smallest": OFFSET_BEGINNING,
@@ -61,6 +63,8 @@ class AssignmentApplier:
     def __init__(
         self,
         offset_reset: str,
+        ownership: Ownership,
+        committed: CommittedOffsets,
         offsets: OffsetTracker,
         prefetch: PrefetchBuffer,
         lookup: OffsetLookup,
@@ -72,6 +76,8 @@ class AssignmentApplier:
 
         Args:
             offset_reset: ``auto.offset.reset``.
+            ownership: Learns of the partitions that are assigned and revoked.
+            committed: The newest committed offsets of the assignment's partitions.
             offsets: Offsets to commit; receives the start offsets.
             prefetch: Prefetched messages; those of revoked partitions are dropped.
             lookup: Finds the offsets of "beginning" and "end".
@@ -88,6 +94,8 @@ class AssignmentApplier:
 
         # With "error", librdkafka itself fetches the committed offset, finds none, and returns an error.
         self._reset = _RESETS.get(offset_reset, OFFSET_STORED)
+        self._ownership = ownership
+        self._committed = committed
         self._offsets = offsets
         self._prefetch = prefetch
         self._lookup = lookup
@@ -95,13 +103,9 @@ class AssignmentApplier:
         self._reporter = reporter
         self._listeners = reporter.listeners
         self._clock = clock
-        self._starts: Offsets = {}
-        """Committed offsets of the last assignment's gained partitions."""
         self._in_callback = False
         self._chosen: dict[TopicPartitionKey, int] = {}
         """Offsets that the application has passed to assign calls, for `assignment`."""
-        self._owned: set[TopicPartitionKey] = set()
-        """Partitions that the group has assigned to this member, and not revoked yet."""
         self._prepared = 0
         """Ticket of the last assignment that was prepared."""
         self._new_topics: list[TopicPartition] = []
@@ -127,14 +131,14 @@ class AssignmentApplier:
 
     # --- Events -------------------------------------------------------------------------------------
 
-    def assign(self, handle: Handle, event: Assign, committed: Offsets) -> None:
+    def assign(self, handle: Handle, event: Assign, under_way: Offsets) -> None:
         """Assign the gained partitions; as in librdkafka, a cooperative on_assign is called even for none.
 
         Args:
             handle: The consumer's handle.
-            event: The assignment, with the offsets that the coordinator had when it was made.
-            committed: The newest committed offsets. If an exception has ended the first call, the application
-                may have committed since.
+            event: The assignment.
+            under_way: Offsets of commits that have not ended. If an exception has ended the first call, the
+                application may have committed since.
         """
         if event.ticket == self._done:
             return
@@ -142,9 +146,8 @@ class AssignmentApplier:
         again = event.ticket == self._called
         if not again:
             self.cooperative = event.cooperative
-            self._starts = event.offsets
-            self._owned.update(gained)
-            self._offsets.assigned(gained, event.offsets)
+            self._ownership.add(gained)
+            self._offsets.assigned(gained, self._committed.newest)
             self._replaced = set() if event.cooperative else assigned_keys(handle)
             self._call(self.on_assign, handle, gained, event.ticket)
         if not self._applied:
@@ -152,8 +155,8 @@ class AssignmentApplier:
             kept -= {key for key in self._replaced if self._offsets.sought(key) is None}
             if again:
                 self._record_kept(handle, kept)
-                newer = {key: committed[key] for key in gained if key in committed and key not in kept}
-                self._starts = {**event.offsets, **newer}
+                restarted = set(gained) - kept
+                self._committed.update({key: under_way[key] for key in under_way if key in restarted})
             wanted = _partitions(key for key in gained if key not in kept | self._unassigned)
             if event.cooperative:
                 self._call_native(self.incremental_assign, handle, wanted)
@@ -173,7 +176,7 @@ class AssignmentApplier:
         """
         if event.ticket != self._called:
             gained = keys(event.gained)
-            self._owned.difference_update(gained)
+            self._ownership.remove(gained)
             self._offsets.dropped(gained)
 
     def prepare(self, handle: Handle, event: Assign) -> bool:
@@ -187,7 +190,7 @@ class AssignmentApplier:
                 TopicPartition(*key, OFFSET_END) for key in gained if not self._offsets.was_assigned(key[0])
             ]
             self._request_metadata(handle, filter(self._offsets.was_assigned, event.gained))
-            self._lookup.begin(self._logical_offsets(gained, event.offsets))
+            self._lookup.begin(self._logical_offsets(gained, self._committed.newest))
             self._prepared = event.ticket  # last: after a signal handler's exception, it begins again
         if self._new_topics and request_leaders(handle, self._new_topics):
             self._new_topics = []  # else the next poll tries again
@@ -229,7 +232,7 @@ class AssignmentApplier:
     @property
     def awaits_first_offsets(self) -> bool:
         """True if the first assignment waits for its offsets, so that there is nothing to fetch."""
-        return not self._owned and self._lookup.pending
+        return not self._ownership and self._lookup.pending
 
     def wait_for_offsets(self, seconds: float) -> None:
         """Wait until the look-up has ended, for `seconds` at most."""
@@ -254,7 +257,7 @@ class AssignmentApplier:
         unassigned = assigned.intersection(revoked) if event.cooperative else assigned
         if unassigned:
             self._call_native(Native.incremental_unassign, handle, _partitions(sorted(unassigned)))
-        self._owned.difference_update(revoked)
+        self._ownership.remove(revoked)
         dropped = unassigned.union(revoked)
         self._offsets.dropped(dropped)
         self._prefetch.drop(dropped)
@@ -266,15 +269,7 @@ class AssignmentApplier:
             self._callback_seconds,
         )
 
-    # --- Ownership ----------------------------------------------------------------------------------
-
-    @property
-    def owned(self) -> Partitions:
-        """Partitions that the group has assigned to this member, and not revoked yet."""
-        topics: dict[str, list[int]] = {}
-        for topic, number in sorted(self._owned):
-            topics.setdefault(topic, []).append(number)
-        return topics
+    # --- What is being applied ----------------------------------------------------------------------
 
     def may_restart(self, key: TopicPartitionKey) -> bool:
         """Return whether a partition may be assigned again at another offset: it is the group's.
@@ -282,19 +277,14 @@ class AssignmentApplier:
         With ``auto.offset.reset=error``, librdkafka returns an error for a partition that has no start, and
         refuses to seek.
         """
-        return key in self._owned and self._reset in _LOGICAL
+        return key in self._ownership and self._reset in _LOGICAL
 
     def awaits_assignment(self, key: TopicPartitionKey) -> bool:
         """Return whether on_assign was called for this partition, and an exception then ended the poll.
 
         The next poll completes the assignment.
         """
-        return key in self._owned and self._called != self._done
-
-    @property
-    def owns_partitions(self) -> bool:
-        """True if partitions that the group has assigned to this member are still to be revoked."""
-        return bool(self._owned)
+        return key in self._ownership and self._called != self._done
 
     @property
     def in_callback(self) -> bool:
@@ -393,7 +383,7 @@ class AssignmentApplier:
     def _with_start(self, partition: TopicPartition) -> TopicPartition:
         if partition.offset not in _UNSET:
             return partition
-        committed = self._starts.get((partition.topic, partition.partition))
+        committed = self._committed.newest.get((partition.topic, partition.partition))
         if committed == UNREADABLE:
             # librdkafka sends OffsetFetch itself, and poll returns the coordinator's error.
             return TopicPartition(partition.topic, partition.partition, OFFSET_STORED)

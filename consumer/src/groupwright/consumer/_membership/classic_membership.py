@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._config.log import GroupLog
+from groupwright.consumer._coordinator.committed_offsets import CommittedOffsets
 from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._coordinator.inbox import Inbox
 from groupwright.consumer._membership.access import AccessGuard
@@ -25,6 +26,7 @@ from groupwright.consumer._membership.librdkafka_stats import with_group_state
 from groupwright.consumer._membership.manual_assignment import ManualAssignment
 from groupwright.consumer._membership.offset_lookup import OffsetLookup
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
+from groupwright.consumer._membership.ownership import Ownership
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.processing_meter import ProcessingMeter
 from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
@@ -38,7 +40,7 @@ from groupwright.consumer._protocol.consumer_protocol import (
     subscription_encoder,
 )
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import GroupMembershipOperation
+from groupwright.consumer._protocol.model import GroupMembershipOperation, MemberIdentity
 from groupwright.consumer._protocol.subscription import TopicSubscription, parse_subscription
 from groupwright.consumer.errors import ConsumerError
 from groupwright.core import Kind, MembershipSnapshot
@@ -98,11 +100,14 @@ class ClassicMembership:
             delay=2 * network.transport.reconnect_backoff_max + _CONNECT_SECONDS,
         )
         self._inbox = Inbox(guard.wake)
+        self._committed = CommittedOffsets()
+        self._ownership = Ownership(membership)
         self._driver = Driver(
             membership,
             self._network,
             config.assignors,
             self._inbox,
+            self._committed,
             guard,
             log,
             self._recovery.schedule_check,
@@ -117,6 +122,8 @@ class ClassicMembership:
         self.listeners = self._reporter.listeners
         self._applier = AssignmentApplier(
             config.offset_reset,
+            self._ownership,
+            self._committed,
             self._offsets,
             prefetch,
             OffsetLookup(self._network, log, read_committed=read_committed),
@@ -138,6 +145,8 @@ class ClassicMembership:
             membership,
             self._driver,
             self._inbox,
+            self._ownership,
+            self._committed,
             self._applier,
             self._committer,
             self._reporter,
@@ -254,7 +263,7 @@ class ClassicMembership:
     @property
     def session_expired(self) -> bool:
         """True if other members may own the partitions by now, after the process was stopped."""
-        return self._events.session_expired
+        return self._ownership.expired
 
     # --- Subscribing --------------------------------------------------------------------------------
 
@@ -337,7 +346,7 @@ class ClassicMembership:
 
     def _on_assigned_by_hand(self) -> None:
         if not self._subscribed:
-            self._events.forget_identity()
+            self._ownership.identity = MemberIdentity()
             self._driver.call(self._membership.assigned_by_hand)
 
     # --- Committing, and the member's identity ------------------------------------------------------
@@ -361,7 +370,7 @@ class ClassicMembership:
         """
         identity = self._membership.identity
         if not (identity.valid and self._membership.keeps_partitions):
-            identity = self._events.identity
+            identity = self._ownership.identity
         network = self._config.network
         return group_metadata.encode(identity, network.group_id, network.group_instance_id)
 

@@ -227,10 +227,6 @@ class Committer:
         """Return the newest offset of each partition whose commit has not ended."""
         return {key: offset for pending in list(self._under_way) for key, offset in pending.offsets.items()}
 
-    def newest_offsets(self) -> dict[TopicPartitionKey, Offset]:
-        """Return the newest committed offsets of assigned partitions, also of commits that are in flight."""
-        return self._offsets.all_committed() | self.offsets_under_way()
-
     def wait(self, seconds: float) -> None:
         """Wait until the commits that are in flight now have ended, for `seconds` at most."""
         deadline = time.monotonic() + seconds

@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message
 
+from groupwright.consumer._coordinator.committed_offsets import CommittedOffsets
 from groupwright.consumer._coordinator.diagnostics import explain_topic
 from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._coordinator.inbox import Failed, Inbox, InboxEvent, LoadChecked, Reported
@@ -18,11 +19,12 @@ from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.handle import Handle
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.messages import new_message
+from groupwright.consumer._membership.ownership import Ownership
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._protocol.events import Assign, Closed, MaxPollExceeded, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.membership import ROUND_TIMEOUT, Membership
-from groupwright.consumer._protocol.model import GroupMembershipOperation, MemberIdentity, keys
+from groupwright.consumer._protocol.model import GroupMembershipOperation, keys
 
 _UNREQUESTED = -1
 """Ticket of a revocation that the membership has not requested."""
@@ -36,6 +38,8 @@ class EventServer:
         membership: Membership,
         driver: Driver,
         inbox: Inbox,
+        ownership: Ownership,
+        committed: CommittedOffsets,
         applier: AssignmentApplier,
         committer: Committer,
         reporter: RebalanceReporter,
@@ -51,6 +55,8 @@ class EventServer:
             membership: State of the member; only read here.
             driver: Passes inputs to the membership, on the network thread.
             inbox: Events from the network thread.
+            ownership: What the application owns.
+            committed: Where the partitions of an assignment start.
             applier: Applies assignments and revocations, and calls the rebalance callbacks.
             committer: Commits before a revocation, and when an automatic commit is due.
             reporter: Reports failed rebalances and load checks to listeners.
@@ -60,8 +66,6 @@ class EventServer:
             native_config: Returns the configuration of the handle.
             session_timeout: Seconds to wait for the commit before a revocation.
         """
-        self.identity = MemberIdentity()
-        """The identity of the current assignment, for transactions and commits."""
         self.closing = False
         """True if `leave` was called."""
         self.waited = 0.0
@@ -69,6 +73,8 @@ class EventServer:
         self._membership = membership
         self._driver = driver
         self._inbox = inbox
+        self._ownership = ownership
+        self._committed = committed
         self._applier = applier
         self._committer = committer
         self._reporter = reporter
@@ -110,7 +116,7 @@ class EventServer:
         """Time until which nothing is due, in monotonic seconds, unless an event or an exception comes."""
         if self.holds_until_revoked:
             return 0.0
-        return min(self._committer.clock.next_due, self._owned_until, self._recovery.next_check)
+        return min(self._committer.clock.next_due, self._ownership.until, self._recovery.next_check)
 
     def serve(self, handle: Handle) -> Message | None:
         """Apply events and due commits before messages are returned.
@@ -167,7 +173,7 @@ class EventServer:
         """
         if self.holds_until_revoked:
             self._inbox.wait(seconds)
-        elif self._next_assignment_is_stale or self.session_expired:
+        elif self._next_assignment_is_stale or self._ownership.expired:
             self._inbox.wait(seconds, ignore_assignments=True)
         elif self._applier.awaits_first_offsets:
             self._applier.wait_for_offsets(seconds)
@@ -175,49 +181,19 @@ class EventServer:
             return False
         return True
 
-    @property
-    def session_expired(self) -> bool:
-        """True if other members may own the partitions by now, after the process was stopped."""
-        return time.monotonic() >= self._owned_until
-
-    @property
-    def _owned_until(self) -> float:
-        """Time until which the partitions are certainly owned.
-
-        The membership counts them as owned only once the network thread knows that on_assign has returned.
-        This thread may open the fast path before.
-        """
-        membership = self._membership
-        if not self._applier.owns_partitions:
-            return membership.owned_until
-        has_lost = self.identity.valid and not membership.identity.valid
-        return 0.0 if has_lost else membership.session_until
-
     def hold_until_revoked(self) -> None:
         """Return no messages until the revocation that `subscribe` or `unsubscribe` has caused is applied."""
-        self._holding = self._applier.owns_partitions
+        self._holding = bool(self._ownership)
 
     @property
     def holds_until_revoked(self) -> bool:
         """True if that revocation is not applied yet."""
-        return self._holding and self._applier.owns_partitions
-
-    def forget_identity(self) -> None:
-        """Forget the identity, because the application assigned partitions without a group."""
-        self.identity = MemberIdentity()
+        return self._holding and bool(self._ownership)
 
     @property
     def _next_assignment_is_stale(self) -> bool:
         """True if the next event is an assignment of an expired session; the membership will withdraw it."""
-        return self._inbox.next_assignment is not None and self._session_over
-
-    @property
-    def _session_over(self) -> bool:
-        """True if the session has expired, even if the network thread has not noticed it yet.
-
-        Unlike `session_expired`, also before an assignment is applied.
-        """
-        return time.monotonic() >= self._membership.session_until
+        return self._inbox.next_assignment is not None and self._ownership.session_over
 
     # --- Events -------------------------------------------------------------------------------------
 
@@ -248,15 +224,15 @@ class EventServer:
     def _serve_event(self, handle: Handle, event: InboxEvent) -> Message | None:
         match event:
             case Revoke():
-                self._revoke(handle, event)
+                self._revoke(handle, event, lost=self._ownership.has_lost(event))
                 return None
             case Assign() if self.closing:
                 self._applier.withdraw(event)
                 self._driver.call(self._membership.withdrawn, event.ticket)
             case Assign():
                 self._driver.call(self._membership.taken, event.ticket)
-                self.identity = event.identity
-                self._applier.assign(handle, event, self._committer.newest_offsets())
+                self._ownership.identity = event.identity
+                self._applier.assign(handle, event, self._committer.offsets_under_way())
                 self._committer.restart_interval()
                 self._driver.call(self._membership.applied, event.ticket)
             case MaxPollExceeded():
@@ -296,17 +272,13 @@ class EventServer:
         self._inbox.done(event)
         return error
 
-    def _revoke(self, handle: Handle, event: Revoke) -> None:
+    def _revoke(self, handle: Handle, event: Revoke, *, lost: bool) -> None:
         """Call on_revoke, commit what was consumed or stored, and unassign, in librdkafka's order.
 
         The membership joins or leaves once the commit has ended.
         """
-        # A revocation that the membership has not requested loses nothing, even if the membership has left
-        # meanwhile.
-        requested = event.ticket != _UNREQUESTED
-        lost = event.lost or (requested and not self._membership.identity.valid) or self._session_over
         if not lost:
-            self.identity = event.identity  # a cooperative member's is that of the new generation
+            self._ownership.identity = event.identity  # a cooperative member's is that of the new generation
         # An eager revocation, and a close, end partitions that were assigned by hand, too.
         is_partial = event.cooperative and not self.closing
         revoked = set(keys(event.partitions)) if is_partial else None
@@ -327,11 +299,11 @@ class EventServer:
         """Commit what was consumed of partitions assigned by hand, which an eager assignment replaces.
 
         Those that are assigned again continue there, or at the application's commit that is under way; the
-        event's offsets were fetched before.
+        offsets were fetched before.
         """
         if not event.cooperative:
-            event.offsets.update(self._committer.offsets_under_way())
-            event.offsets.update(self._committer.last_commit(handle, None, self._session_timeout))
+            self._committed.update(self._committer.offsets_under_way())
+            self._committed.update(self._committer.last_commit(handle, None, self._session_timeout))
 
     # --- Leaving ------------------------------------------------------------------------------------
 
@@ -350,7 +322,7 @@ class EventServer:
         self.waited = time.monotonic() - began
         if self._committer.ended:
             self._committer.report_results(closing=True)
-        if not self._applier.owns_partitions:
+        if not self._ownership:
             # Nothing revokes partitions that were assigned by hand. The membership waits for the commit
             # before it ends.
             self._committer.last_commit(handle, None, timeout)
@@ -379,10 +351,12 @@ class EventServer:
 
     def _revoke_the_rest(self, handle: Handle) -> None:
         """Call on_revoke if `leave` timed out before the membership requested it."""
-        partitions = self._applier.owned
-        if partitions:
-            lost = self._session_over or self._membership.has_lost_partitions
-            self._revoke(handle, Revoke(_UNREQUESTED, partitions, lost, self.identity))
+        ownership = self._ownership
+        if ownership:
+            # Not `has_lost`: by now the membership may have left, which loses nothing.
+            lost = ownership.session_over or self._membership.has_lost_partitions
+            event = Revoke(_UNREQUESTED, ownership.partitions, lost, ownership.identity)
+            self._revoke(handle, event, lost=lost)
 
 
 def _error(error: KafkaError, topic: str | None = None) -> Message:

@@ -7,9 +7,9 @@ So the membership uses neither: it returns events, the network thread puts them 
 
 from dataclasses import dataclass, field
 
-from groupwright.consumer._protocol.model import MemberIdentity, Offset
+from groupwright.consumer._protocol.model import MemberIdentity, Offsets
 from groupwright.consumer._protocol.timeline import Timeline
-from groupwright.core import Partitions, TopicPartitionKey
+from groupwright.core import Partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Assign:
     gained: Partitions
     owned: Partitions
     """The whole assignment; in an eager rebalance it equals `gained`."""
-    offsets: dict[TopicPartitionKey, Offset]
-    """The committed offsets. Commits that succeed before the event is applied update them in place."""
+    offsets: Offsets
+    """The offsets that were committed when the event was delivered."""
     identity: MemberIdentity
     timeline: Timeline | None
     """The rebalance that this completes; None if another round follows (KIP-429)."""

@@ -1,0 +1,73 @@
+"""Ownership: the partitions that the application owns, and as which member, on the polling thread."""
+
+import time
+from collections.abc import Iterable
+
+from groupwright.consumer._protocol.events import Revoke
+from groupwright.consumer._protocol.membership import Membership
+from groupwright.consumer._protocol.model import MemberIdentity
+from groupwright.core import Partitions, TopicPartitionKey, by_topic
+
+
+class Ownership:
+    """The owned partitions, the identity that they were assigned to, and whether they may be lost.
+
+    A partition is owned from before its on_assign until after its on_revoke or on_lost. The network thread
+    learns of either later: `MembershipState.owned` changes once the event was applied.
+    """
+
+    def __init__(self, membership: Membership) -> None:
+        """Own nothing; `membership` is only read."""
+        self.identity = MemberIdentity()
+        """That of the last assignment that the application has taken, for transactions and commits."""
+        self._membership = membership
+        self._owned: set[TopicPartitionKey] = set()
+
+    def __bool__(self) -> bool:
+        """Return whether partitions are still to be revoked."""
+        return bool(self._owned)
+
+    def __contains__(self, key: TopicPartitionKey) -> bool:
+        """Return whether the partition is owned."""
+        return key in self._owned
+
+    @property
+    def partitions(self) -> Partitions:
+        """The owned partitions, sorted."""
+        return by_topic(sorted(self._owned))
+
+    def add(self, keys: Iterable[TopicPartitionKey]) -> None:
+        """Own these partitions, too."""
+        self._owned.update(keys)
+
+    def remove(self, keys: Iterable[TopicPartitionKey]) -> None:
+        """Own these partitions no longer."""
+        self._owned.difference_update(keys)
+
+    # --- Loss ---------------------------------------------------------------------------------------
+
+    @property
+    def until(self) -> float:
+        """Monotonic time until which the partitions are certainly owned; infinite without any."""
+        membership = self._membership
+        if not self._owned:
+            return membership.owned_until
+        has_lost = self.identity.valid and not membership.identity.valid
+        return 0.0 if has_lost else membership.session_until
+
+    @property
+    def expired(self) -> bool:
+        """True if other members may own the partitions by now, after the process was stopped."""
+        return time.monotonic() >= self.until
+
+    @property
+    def session_over(self) -> bool:
+        """True if the session has expired, even if the network thread has not noticed it yet.
+
+        Unlike `expired`, also before an assignment is applied.
+        """
+        return time.monotonic() >= self._membership.session_until
+
+    def has_lost(self, event: Revoke) -> bool:
+        """Return whether the partitions of a revocation are lost by now: other members may own them."""
+        return event.lost or not self._membership.identity.valid or self.session_over
