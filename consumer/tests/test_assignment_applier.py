@@ -80,7 +80,7 @@ class Stage:
         with polled(self.consumer):
             owned = fields.pop("owned", partitions)
             event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
-            self.member._committed.on_fetched(offsets)
+            self.member._applier._committed.on_fetched(offsets)
             self.applier.assign(self.consumer, event, {})
 
     def revoke(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
@@ -205,7 +205,7 @@ def test_what_was_assigned_by_hand_is_replaced(stage: Stage) -> None:
     stage.gain({"t": (0, 1)})
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING, ("t", 1): OFFSET_BEGINNING}
-    assert stage.consumer._member.take_error() is None
+    assert stage.consumer._member.failures.take() is None
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt()])
@@ -218,12 +218,12 @@ def test_a_callback_that_raises_does_not_stop_the_assignment(stage: Stage, error
     stage.applier.on_assign = stage.applier.on_revoke = fail
     stage.gain({"t": (0,)})
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
-    assert stage.consumer._member.take_error() is error
-    assert stage.consumer._member.take_error() is None
+    assert stage.consumer._member.failures.take() is error
+    assert stage.consumer._member.failures.take() is None
 
     stage.revoke({"t": (0,)})
     assert stage.assigned() == {}
-    assert stage.consumer._member.take_error() is error
+    assert stage.consumer._member.failures.take() is error
 
 
 def test_a_callback_that_assigns_wrongly_gets_the_default_and_its_error(stage: Stage) -> None:
@@ -234,7 +234,7 @@ def test_a_callback_that_assigns_wrongly_gets_the_default_and_its_error(stage: S
     stage.gain({"t": (0,)})
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
-    assert isinstance(stage.consumer._member.take_error(), KafkaException)
+    assert isinstance(stage.consumer._member.failures.take(), KafkaException)
 
 
 def test_two_errors_are_kept_in_their_order(stage: Stage) -> None:
@@ -246,7 +246,7 @@ def test_two_errors_are_kept_in_their_order(stage: Stage) -> None:
     stage.revoke({"t": (0,)})
 
     stage.applier.on_revoke = None  # which close calls for the partition that is left
-    errors = [stage.consumer._member.take_error() for _ in range(2)]
+    errors = [stage.consumer._member.failures.take() for _ in range(2)]
     assert [str(error) for error in errors] == ["2", "1"]
 
 
@@ -273,7 +273,7 @@ def test_a_callback_may_unassign_by_itself(stage: Stage, *, cooperative: bool) -
     stage.revoke({"t": (0, 1)}, cooperative=cooperative)
 
     assert stage.assigned() == {}
-    assert stage.consumer._member.take_error() is None
+    assert stage.consumer._member.failures.take() is None
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -324,14 +324,14 @@ def test_a_cooperative_callback_that_replaces_everything_is_an_error(stage: Stag
     stage.applier.on_assign = stage.applier.on_revoke = replace
     stage.gain({"t": (1,)}, owned={"t": (0, 1)}, cooperative=True)
     assert set(stage.assigned()) == {("t", 0), ("t", 1)}
-    error = stage.consumer._member.take_error()
+    error = stage.consumer._member.failures.take()
     assert isinstance(error, ConsumerError)
     assert error.code == KafkaError._STATE
     assert f"incremental_{call}(partitions)" in str(error)
 
     stage.revoke({"t": (1,)}, cooperative=True)
     assert set(stage.assigned()) == {("t", 0)}
-    assert isinstance(stage.consumer._member.take_error(), ConsumerError)
+    assert isinstance(stage.consumer._member.failures.take(), ConsumerError)
 
 
 @pytest.mark.parametrize("call", ["incremental_assign", "incremental_unassign"])
@@ -341,7 +341,7 @@ def test_an_eager_callback_that_changes_a_part_is_an_error(stage: Stage, call: s
     stage.gain({"t": (0, 1)})
 
     assert set(stage.assigned()) == {("t", 0), ("t", 1)}
-    error = stage.consumer._member.take_error()
+    error = stage.consumer._member.failures.take()
     assert isinstance(error, ConsumerError)
     assert error.code == KafkaError._STATE
     assert str(error).startswith(
@@ -409,7 +409,7 @@ def test_an_event_that_ctrl_c_brings_a_second_time_is_applied_once(
             stage.applier.revoke(stage.consumer, loss)
 
     assert stage.called == [("assign", [("t", 0)]), ("revoke", [("t", 0)])]
-    assert stage.consumer._member.take_error() is None
+    assert stage.consumer._member.failures.take() is None
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
@@ -451,7 +451,7 @@ def test_an_assignment_that_ctrl_c_interrupts_starts_at_what_was_committed_since
     """After the exception, an application may commit what it consumed of partitions assigned by hand."""
     fetched = {("t", 0): Offset(3), ("t", 1): Offset(4)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, fetched, ME, None, cooperative)
-    stage.member._committed.on_fetched(gain.offsets)
+    stage.member._applier._committed.on_fetched(gain.offsets)
 
     def interrupt(*_: object) -> None:
         monkeypatch.undo()
@@ -495,7 +495,7 @@ def test_no_message_is_returned_before_a_busy_network_thread_has_revoked(
     member = stage.member
     stage.gain({"t": (0,)}, {("t", 0): 7})
     assert not member.hold(0.0)
-    monkeypatch.setattr(member, "_subscribed", True)
+    monkeypatch.setattr(member._manual, "subscribed", True)
     monkeypatch.setattr(member._driver, "call_and_wait", lambda *_: None)
 
     stage.consumer.unsubscribe()
@@ -513,14 +513,14 @@ def test_an_assignment_of_an_expired_session_does_not_keep_close_busy(
     """`close` did not take it, and did not wait while it was there: it used a core until it was withdrawn."""
     monkeypatch.setattr(Membership, "session_until", 0.0)
     member = stage.member
-    member._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
+    member._events._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
     with polled(stage.consumer):
         member.serve(stage.consumer)
-        assert member._inbox
+        assert member._events._inbox
         member._events.closing = True
         member.serve(stage.consumer)
 
-    assert not member._inbox
+    assert not member._events._inbox
     assert not stage.assigned()
     member._events.closing = False
 
@@ -540,7 +540,7 @@ def test_a_close_revokes_nothing_whose_on_assign_an_exception_has_prevented(
         patched.setattr(assignment_applier, "TopicPartition", interrupt)
         stage.applier.assign(stage.consumer, event, {})
     assert stage.member._ownership
-    member._inbox.put(event)
+    member._events._inbox.put(event)
     stage.consumer.close()
 
     assert stage.called == []
@@ -599,16 +599,16 @@ def test_what_was_read_by_hand_is_committed_once_if_an_exception_interrupts_the_
     monkeypatch.setattr(Membership, "session_until", property(lambda _: math.inf))
     monkeypatch.setattr(stage.applier, "prepare", lambda *_: True)
     event = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {}, ME, None)
-    member._inbox.put(event)
+    member._events._inbox.put(event)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier._offsets, "set_start_offsets", _interrupt)
         server._serve_events(stage.consumer)
-    assert member._inbox
+    assert member._events._inbox
     with polled(stage.consumer):
         server._serve_events(stage.consumer)
     assert committed == [event]
-    assert not member._inbox
+    assert not member._events._inbox
 
 
 def test_an_assignment_that_an_exception_interrupts_was_taken(
@@ -672,7 +672,7 @@ def test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delay
     stage.applier.on_assign = stage.notify("assign")
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
-    stage.member._committed.on_fetched(gain.offsets)
+    stage.member._applier._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "_with_starts", _interrupt)
@@ -697,7 +697,7 @@ def test_an_assignment_by_hand_replaces_one_that_an_exception_has_delayed(
     stage.applier.on_assign = stage.notify("assign")
     offsets = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1)}, offsets, ME, None)
-    stage.member._committed.on_fetched(gain.offsets)
+    stage.member._applier._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "_with_starts", _interrupt)
@@ -732,7 +732,7 @@ def test_an_unassignment_by_hand_leaves_the_rest_of_an_assignment_that_an_except
     stage.gain({"t": (9,)}, {("t", 9): 2}, cooperative=True)
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1, 9)}, committed, ME, None, cooperative=True)
-    stage.member._committed.on_fetched(gain.offsets)
+    stage.member._applier._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, interrupted, _interrupt)
@@ -751,7 +751,7 @@ def test_an_assignment_that_an_exception_has_delayed_replaces_what_was_assigned_
     """A handler raised when on_assign had returned; the partition went on where it was read by hand."""
     stage.consumer.assign([TopicPartition("t", 0, 27)])
     gain = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {("t", 0): Offset(21)}, ME, None)
-    stage.member._committed.on_fetched(gain.offsets)
+    stage.member._applier._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "assign_in_callback", _interrupt)
@@ -797,7 +797,7 @@ def test_a_seek_after_an_interrupted_assignment_is_not_undone(
     """
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
-    stage.member._committed.on_fetched(gain.offsets)
+    stage.member._applier._committed.on_fetched(gain.offsets)
     offsets, prefetch = stage.applier._offsets, stage.applier._prefetch
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
@@ -864,7 +864,7 @@ def test_nothing_can_be_polled_or_closed_from_a_callback(stage: Stage) -> None:
     stage.applier.on_assign = on_assign
     stage.gain({"t": (0,)})
 
-    assert stage.consumer._member.take_error() is None
+    assert stage.consumer._member.failures.take() is None
     assert len(refused) == 3
 
 
@@ -957,7 +957,7 @@ def test_a_listener_that_raises_is_logged_and_harmless(
 
     assert stage.assigned() == {("t", 0): OFFSET_BEGINNING}
     assert later.recorded == [("assigned", {"t": (0,)})]
-    assert stage.consumer._member.take_error() is None
+    assert stage.consumer._member.failures.take() is None
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "[c in g] the listener" in record.message
     assert "raised; the consumer continues" in record.message
@@ -993,7 +993,7 @@ def test_an_assignment_is_not_applied_if_its_session_ended_while_it_was_prepared
     """A process was stopped while librdkafka looked the topics up, woke, and called on_assign too late."""
     stage = new_stage()
     assert isinstance(stage.consumer._member, ClassicMembership)
-    inbox, ends = stage.consumer._member._inbox, [math.inf]
+    inbox, ends = stage.consumer._member._events._inbox, [math.inf]
     stage.applier.on_assign = stage.notify("assigned")
     monkeypatch.setattr(Membership, "session_until", property(lambda _: ends[0]))
 
@@ -1024,7 +1024,7 @@ def test_a_revocation_that_is_applied_after_the_session_is_a_loss(
     member = stage.member
     monkeypatch.setattr(member._membership.facts, "identity", ME)
     monkeypatch.setattr(Membership, "session_until", property(lambda _: session_until))
-    member._inbox.put(Revoke(2, {"t": (0,)}, lost=False, identity=ME))
+    member._events._inbox.put(Revoke(2, {"t": (0,)}, lost=False, identity=ME))
 
     stage.consumer.poll(0)
 

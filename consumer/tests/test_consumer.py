@@ -246,8 +246,8 @@ def test_a_callback_of_librdkafka_that_raises_leaves_poll_once() -> None:
 
 def test_what_a_callback_raised_is_raised_before_the_next_event_is_served() -> None:
     with Consumer(NOWHERE) as consumer:
-        member_of(consumer)._failures.record(ValueError("mine"))
-        member_of(consumer)._inbox.put(MaxPollExceeded("the application did not poll"))
+        member_of(consumer).failures.record(ValueError("mine"))
+        member_of(consumer)._events._inbox.put(MaxPollExceeded("the application did not poll"))
 
         with pytest.raises(ValueError, match="mine"):
             consumer.poll(0)
@@ -267,7 +267,7 @@ def _taken(consumer: Consumer, call: str) -> list[Message]:
 @pytest.mark.parametrize("call", ["poll", "consume"])
 def test_an_error_of_the_group_is_handed_out_once_as_a_message(call: str) -> None:
     with Consumer(NOWHERE) as consumer:
-        inbox = member_of(consumer)._inbox
+        inbox = member_of(consumer)._events._inbox
         inbox.put(
             Reported(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "JoinGroup failed: not allowed"))
         )
@@ -295,7 +295,7 @@ def test_an_error_of_the_group_is_returned_by_the_next_call_if_a_signal_handler_
     with Consumer(NOWHERE) as consumer:
         take = functools.partial(_taken, consumer, call)
         for place in itertools.count(1):
-            member_of(consumer)._inbox.put(fenced)
+            member_of(consumer)._events._inbox.put(fenced)
             raised, returned = interrupted(place, take)
             messages = [*(returned or ()), *take(), *take(), *take()]
             assert {message.error().code() for message in messages} == {KafkaError._FATAL}
@@ -314,7 +314,7 @@ def test_an_error_that_was_returned_is_not_returned_again_if_a_signal_handler_ra
     with Consumer(NOWHERE) as consumer:
         take = functools.partial(_taken, consumer, call)
         for place in itertools.count(1):
-            member_of(consumer)._inbox.put(exceeded)
+            member_of(consumer)._events._inbox.put(exceeded)
             assert len(take()) == 1
             raised, returned = interrupted(place, take)
             assert [*(returned or ()), *take(), *take()] == []
@@ -365,9 +365,9 @@ def test_a_batch_is_not_cut_short(monkeypatch: pytest.MonkeyPatch, due: str) -> 
                 member._committer.ended.append(CommitEnded([T0], {}, result, None))
                 consumer._guard.wake()
             elif due == "load check":
-                member._inbox.put(LoadChecked(1, LoadCheckOutcome.UNCHANGED))
+                member._events._inbox.put(LoadChecked(1, LoadCheckOutcome.UNCHANGED))
             else:
-                member._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, MemberIdentity(), None))
+                member._events._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, MemberIdentity(), None))
 
         assert _consume(consumer, monkeypatch, meanwhile) == pytest.approx(1.0)
 
@@ -383,11 +383,11 @@ def test_a_batch_is_returned_before_what_may_revoke_its_partitions_or_raise(
 
         def meanwhile() -> None:
             if due == "revocation":
-                member._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
+                member._events._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
             elif due == "error":
-                member._inbox.put(TopicUnavailable("u", 3))
+                member._events._inbox.put(TopicUnavailable("u", 3))
             elif due == "exception":
-                member._failures.record(ValueError("mine"))
+                member.failures.record(ValueError("mine"))
             else:
                 consumer.wakeup()
 
@@ -405,7 +405,7 @@ def test_a_revocation_that_comes_after_the_membership_was_lost_is_told_as_lost()
             ["t"], on_revoke=lambda *_: called.append("revoke"), on_lost=lambda *_: called.append("lost")
         )
         assert not member_of(consumer)._membership.identity.valid
-        member_of(consumer)._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
+        member_of(consumer)._events._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
         consumer.poll(0)
 
     assert called == ["lost"]
@@ -447,7 +447,7 @@ def test_what_on_commit_says_comes_before_on_revoke() -> None:
     with Consumer(config) as consumer:
         member = member_of(consumer)
         consumer.subscribe(["t"], on_revoke=lambda *_: calls.append("on_revoke"))
-        member._inbox.put(Revoke(1, {}, lost=False))
+        member._events._inbox.put(Revoke(1, {}, lost=False))
         member._committer.ended.append(CommitEnded([], {}, CommitResult({}), None))
         consumer.poll(0)
         assert calls == ["on_commit", "on_revoke"]
@@ -510,11 +510,11 @@ def test_the_metadata_after_a_loss_is_still_that_of_the_last_assignment() -> Non
     former = MemberIdentity(3, "m-1", "range")
     with Consumer(NOWHERE) as consumer:
         member_of(consumer)._ownership.identity = former
-        member_of(consumer)._subscribed = True
+        member_of(consumer)._manual.subscribed = True
         assert not member_of(consumer)._membership.identity.valid
         assert consumer.consumer_group_metadata() == group_metadata.encode(former, "g", None)
 
-        member_of(consumer)._subscribed = False
+        member_of(consumer)._manual.subscribed = False
         consumer.assign([T0])
         assert consumer.consumer_group_metadata() == group_metadata.encode(MemberIdentity(), "g", None)
 
@@ -664,7 +664,7 @@ def test_a_close_does_not_wait_for_ever_for_its_own_thread(monkeypatch: pytest.M
 def test_what_a_callback_raises_in_close_leaves_close_after_everything_is_done() -> None:
     consumer = Consumer(NOWHERE)
     thread = thread_of(consumer)
-    member_of(consumer)._failures.record(ValueError("mine"))
+    member_of(consumer).failures.record(ValueError("mine"))
     with pytest.raises(ValueError, match="mine"):
         consumer.close()
 
@@ -676,7 +676,7 @@ def test_close_raises_the_first_exception_and_logs_the_others(caplog: pytest.Log
     errors = [ValueError("on_commit"), ValueError("on_revoke")]
     consumer = Consumer(NOWHERE)
     for error in errors:
-        member_of(consumer)._failures.record(error)
+        member_of(consumer).failures.record(error)
     with pytest.raises(ValueError, match="on_commit"):
         consumer.close()
 
@@ -689,7 +689,7 @@ def test_a_close_that_is_interrupted_logs_what_callbacks_raised(
     consumer, error = Consumer(NOWHERE), ValueError("on_revoke")
 
     def interrupted(*_: object) -> None:
-        member_of(consumer)._failures.record(error)
+        member_of(consumer).failures.record(error)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(member_of(consumer), "leave", interrupted)
@@ -702,7 +702,7 @@ def test_a_close_that_is_interrupted_logs_what_callbacks_raised(
 def test_what_callbacks_raise_is_raised_one_a_call() -> None:
     with Consumer(NOWHERE) as consumer:
         for error in (ValueError("on_commit"), ValueError("on_revoke"), SystemExit("a signal handler")):
-            member_of(consumer)._failures.record(error)
+            member_of(consumer).failures.record(error)
         for words in ("a signal handler", "on_commit", "on_revoke"):
             with pytest.raises((ValueError, SystemExit), match=words):
                 consumer.poll(0)

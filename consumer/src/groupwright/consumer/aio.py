@@ -234,7 +234,7 @@ def _record(consumer: Consumer, error: BaseException) -> None:
     """Have the next call raise the error of a call that nobody waits for any more."""
     ended_by_close = consumer._guard.closing and isinstance(error, RuntimeError)  # noqa: SLF001 - its own
     if not ended_by_close:
-        consumer._member.record_error(error)  # noqa: SLF001 - as above
+        consumer._member.failures.record(error)  # noqa: SLF001 - as above
 
 
 @exclusive

@@ -117,9 +117,9 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
             self._member, self._on_native_error = native, native.on_native_error
         else:
             # Imported when it is needed, as the other is.
-            from groupwright.consumer._membership.classic_membership import ClassicMembership
+            from groupwright.consumer._membership.wiring import classic_membership
 
-            self._member = ClassicMembership(
+            self._member = classic_membership(
                 self._consumer_config, self._guard, self._prefetch, self._interceptors, log
             )
         leave_to_parent(self)
@@ -508,8 +508,8 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
         self._member.check_may_leave(leave)
         seconds = _CLOSE_TIMEOUT if timeout is None else float(timeout)
         call_locked(self._close_lock, self._close_once, seconds, leave)
-        error = self._member.take_error()
-        self._member.log_errors()
+        error = self._member.failures.take()
+        self._member.failures.log_all()
         if error is not None:
             raise error
 
@@ -523,7 +523,7 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
                 self._close(timeout, leave)
         except BaseException:
             if self._guard.closed:
-                self._member.log_errors()
+                self._member.failures.log_all()
             raise
         finally:
             try:

@@ -1,182 +1,95 @@
 """Groupwright's own membership (the classic protocol): it joins, sends heartbeats, commits and leaves.
 
-`ClassicMembership` creates the parts and forwards calls to them: `EventServer` applies the network thread's
-events, `ManualAssignment` applies the application's changes of the assignment, and `Committer` commits.
+`ClassicMembership` passes each call to the part that does it: `EventServer` applies the network thread's
+events, `ManualAssignment` the application's changes of the assignment, and `Committer` commits. `wiring`
+creates and connects the parts.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from groupwright.consumer._config.config import ConsumerConfig
-from groupwright.consumer._config.log import GroupLog
-from groupwright.consumer._coordinator.committed_offsets import CommittedOffsets
 from groupwright.consumer._coordinator.driver import Driver
-from groupwright.consumer._coordinator.inbox import Inbox
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
-from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback, guard_native_callbacks
+from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback
 from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.event_server import EventServer
 from groupwright.consumer._membership.handle import Handle, Native, assigned_keys, request_metadata
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
-from groupwright.consumer._membership.interceptor_chain import InterceptorChain
-from groupwright.consumer._membership.librdkafka_stats import with_group_state
+from groupwright.consumer._membership.listeners import Listeners
 from groupwright.consumer._membership.manual_assignment import ManualAssignment
-from groupwright.consumer._membership.offset_lookup import OffsetLookup
+from groupwright.consumer._membership.native_config import NativeConfig
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.ownership import Ownership
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._membership.processing_meter import ProcessingMeter
-from groupwright.consumer._membership.rebalance_reporter import RebalanceReporter
 from groupwright.consumer._membership.snapshot import snapshot_of
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.actions import Action
 from groupwright.consumer._protocol.consumer_protocol import (
     needs_processing_times,
-    read_assignment,
-    subscription_encoder,
 )
 from groupwright.consumer._protocol.membership import Membership
-from groupwright.consumer._protocol.model import GroupMembershipOperation, MemberIdentity
+from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer._protocol.subscription import TopicSubscription, parse_subscription
 from groupwright.consumer.errors import ConsumerError
-from groupwright.core import Kind, MembershipSnapshot
+from groupwright.core import MembershipSnapshot, TopicPartitionKey
 
 _STOP_TIMEOUT = 2.0
 """Seconds to wait for the end of the network thread."""
 _FATAL = "Local: Fatal error: another consumer has taken this consumer's group.instance.id; close it"
-_CONNECT_SECONDS = 5.0
-"""Seconds that librdkafka needs to connect, without its backoff."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a `ClassicMembership`; each class says what it does."""
+
+    config: ConsumerConfig
+    guard: AccessGuard
+    prefetch: PrefetchBuffer
+    failures: Failures
+    listeners: Listeners
+    offsets: OffsetTracker
+    network: Network
+    meter: ProcessingMeter
+    membership: Membership
+    recovery: HandleRecovery
+    driver: Driver
+    ownership: Ownership
+    applier: AssignmentApplier
+    committer: Committer
+    events: EventServer
+    manual: ManualAssignment
+    native_config: NativeConfig
 
 
 class ClassicMembership:
     """A `GroupMembership` of the classic protocol."""
 
-    def __init__(
-        self,
-        config: ConsumerConfig,
-        guard: AccessGuard,
-        prefetch: PrefetchBuffer,
-        interceptors: InterceptorChain,
-        log: GroupLog,
-    ) -> None:
-        """Wire the parts; `start` starts the network thread.
-
-        Args:
-            config: The consumer's configuration.
-            guard: Hands over librdkafka's handle, and wakes the polling thread.
-            prefetch: Prefetched messages.
-            interceptors: Called with committed offsets.
-            log: Logger of the consumer.
-        """
-        network = config.network
-        self._config = config
-        self._guard = guard
-        self._prefetch = prefetch
-        self._subscribed = False
-        self._failures = Failures(guard.wake, log)
-        self._offsets = OffsetTracker(by_hand=config.store_by_hand)
-        self._network = Network(network)
-        self._meter = ProcessingMeter(lambda: bool(guard.ident))
-        self._membership = membership = Membership(
-            config.timing,
-            subscription_encoder(
-                config.assignors, config.rack, log, self._meter.times, cooperative=config.cooperative
-            ),
-            read_assignment,
-            static=network.group_instance_id is not None,
-            cooperative=config.cooperative,
-            racks=config.rack is not None,
-        )
-        self._recovery = HandleRecovery(
-            lambda: membership.coordinator.known,
-            self._offsets,
-            prefetch,
-            guard,
-            log,
-            delay=2 * network.transport.reconnect_backoff_max + _CONNECT_SECONDS,
-        )
-        self._inbox = Inbox(guard.wake)
-        self._committed = CommittedOffsets()
-        self._ownership = Ownership(membership)
-        self._driver = Driver(
-            membership,
-            self._network,
-            config.assignors,
-            self._inbox,
-            self._committed,
-            guard,
-            log,
-            self._recovery.schedule_check,
-            cooperative=config.cooperative,
-            session_timeout=config.timing.session_timeout,
-            load_check_interval=config.timing.load_check,
-            load_check_max_moves=config.load_check_max_moves,
-        )
-        read_committed = config.native.get("isolation.level") != "read_uncommitted"
-        kind = Kind.COOPERATIVE if config.cooperative else Kind.EAGER
-        self._reporter = RebalanceReporter(network.group_id, network.client_id, kind, log)
-        self.listeners = self._reporter.listeners
-        self._applier = AssignmentApplier(
-            config.offset_reset,
-            self._ownership,
-            self._committed,
-            self._offsets,
-            prefetch,
-            OffsetLookup(self._network, log, read_committed=read_committed),
-            self._failures,
-            self._reporter,
-        )
-        self._committer = Committer(
-            config,
-            self._offsets,
-            prefetch,
-            self._driver,
-            membership,
-            guard,
-            interceptors,
-            self.listeners,
-            self._failures,
-        )
-        self._events = EventServer(
-            membership,
-            self._driver,
-            self._inbox,
-            self._ownership,
-            self._committed,
-            self._applier,
-            self._committer,
-            self._reporter,
-            self._recovery,
-            prefetch,
-            self._failures,
-            lambda: self.native_config,
-            config.timing.session_timeout,
-        )
-        self._manual = ManualAssignment(
-            membership,
-            self._applier,
-            self._committer,
-            self._offsets,
-            prefetch,
-            guard,
-            self._on_assigned_by_hand,
-            lambda: self._events.closing,
-            (network.request_timeout, config.timing.session_timeout),
-        )
-        # Methods that one part implements alone.
-        self.assign, self.unassign = self._manual.assign, self._manual.unassign
-        self.incremental_assign = self._manual.incremental_assign
-        self.incremental_unassign = self._manual.incremental_unassign
-        self.seek, self.sought = self._manual.seek, self._offsets.sought
-        self.commit, self.await_commits = self._committer.commit, self._committer.wait
-        self.serve, self.hold = self._events.serve, self._events.hold
-        self.serve_within_batch = self._events.serve_within_batch
-        self.take_error, self.record_error = self._failures.take, self._failures.record
-        self.log_errors = self._failures.log_all
+    def __init__(self, parts: Parts) -> None:
+        """Make one of these parts; `start` starts the network thread."""
+        self.listeners = parts.listeners
+        self.failures = parts.failures
+        self._config = parts.config
+        self._guard = parts.guard
+        self._prefetch = parts.prefetch
+        self._offsets = parts.offsets
+        self._network = parts.network
+        self._meter = parts.meter
+        self._membership = parts.membership
+        self._recovery = parts.recovery
+        self._driver = parts.driver
+        self._ownership = parts.ownership
+        self._applier = parts.applier
+        self._committer = parts.committer
+        self._events = parts.events
+        self._manual = parts.manual
+        self._native_config = parts.native_config
 
     # --- Running ------------------------------------------------------------------------------------
 
@@ -203,30 +116,7 @@ class ClassicMembership:
     @property
     def native_config(self) -> dict[str, Any]:
         """Configuration of librdkafka's handle."""
-        native = dict(self._config.native)
-        if callable(native.get("stats_cb")):
-            native["stats_cb"] = self._with_group_state(native["stats_cb"])
-        return guard_native_callbacks(native, self._failures)
-
-    def _with_group_state(self, stats_cb: Callable[[str], object]) -> Callable[[str], object]:
-        """Return a ``stats_cb`` that first adds the group's state, which librdkafka does not have."""
-        read_uncommitted = self._config.native.get("isolation.level") == "read_uncommitted"
-
-        def call(text: str) -> object:
-            membership = self._membership
-            committed = self._offsets.all_committed()
-            return stats_cb(
-                with_group_state(
-                    text,
-                    membership.state,
-                    sum(map(len, membership.owned.values())),
-                    {key: offset.offset for key, offset in committed.items()},
-                    self._prefetch.first_offsets(),
-                    read_uncommitted=read_uncommitted,
-                )
-            )
-
-        return call
+        return self._native_config()
 
     @property
     def snapshot(self) -> MembershipSnapshot:
@@ -265,6 +155,18 @@ class ClassicMembership:
         """True if other members may own the partitions by now, after the process was stopped."""
         return self._ownership.expired
 
+    def serve(self, handle: Handle) -> Message | None:
+        """Apply events and due commits before messages are returned; return an error for poll to return."""
+        return self._events.serve(handle)
+
+    def serve_within_batch(self, handle: Handle) -> None:
+        """Do what is due while `consume` has messages to return, except for what `ends_batch`."""
+        self._events.serve_within_batch(handle)
+
+    def hold(self, seconds: float) -> bool:
+        """Wait up to `seconds` if no message may be returned now; return whether it did."""
+        return self._events.hold(seconds)
+
     # --- Subscribing --------------------------------------------------------------------------------
 
     def subscribe(
@@ -280,23 +182,23 @@ class ClassicMembership:
         subscription = _read_topics(topics, self._config)
         applier = self._applier
         applier.on_assign, applier.on_revoke, applier.on_lost = on_assign, on_revoke, on_lost
-        if not self._subscribed:
+        if not self._manual.subscribed:
             # librdkafka connects now, as by its own `subscribe`, instead of a second later.
             request_metadata(handle)
-        self._subscribed = True
+        self._manual.subscribed = True
         self._change(self._membership.subscribe, subscription, revokes=not self._config.cooperative)
 
     def unsubscribe(self, _handle: Handle) -> None:
         """Leave the group; the next poll revokes the partitions."""
         self._check_not_fenced("Failed to remove subscription")
-        if self._subscribed:
-            self._subscribed = False
+        if self._manual.subscribed:
+            self._manual.subscribed = False
             self._change(self._membership.unsubscribe, revokes=True)
 
     def enforce_rebalance(self, reason: str) -> None:
         """Have the next poll join the group again."""
         self._check_not_fenced("Failed to enforce a rebalance")
-        if not self._subscribed:
+        if not self._manual.subscribed:
             detail = "enforce_rebalance() needs a group to join again: call subscribe() first"
             raise ConsumerError(KafkaError._STATE, detail)  # noqa: SLF001 - librdkafka's public code
         self._driver.call(self._membership.enforce_rebalance, reason)
@@ -318,6 +220,30 @@ class ClassicMembership:
             raise ConsumerError(KafkaError._FATAL, f"{words}: {_FATAL}")  # noqa: SLF001 - public
 
     # --- The assignment -----------------------------------------------------------------------------
+
+    def assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
+        """Replace the assignment; in a callback, choose offsets."""
+        self._manual.assign(handle, partitions)
+
+    def unassign(self, handle: Handle) -> None:
+        """Remove all partitions from the assignment."""
+        self._manual.unassign(handle)
+
+    def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
+        """Add partitions to the assignment."""
+        self._manual.incremental_assign(handle, partitions)
+
+    def incremental_unassign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
+        """Remove partitions from the assignment."""
+        self._manual.incremental_unassign(handle, partitions)
+
+    def seek(self, handle: Handle, partition: TopicPartition) -> None:
+        """Continue at another offset."""
+        self._manual.seek(handle, partition)
+
+    def sought(self, key: TopicPartitionKey) -> int | None:
+        """Return the offset of the last seek since the assignment; None without a seek."""
+        return self._offsets.sought(key)
 
     def assignment(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions with the offsets they were assigned with, or OFFSET_STORED."""
@@ -344,12 +270,22 @@ class ClassicMembership:
         """Record that librdkafka knows these topics from now on, even if they were never assigned."""
         self._offsets.on_position_read(p.topic for p in partitions)
 
-    def _on_assigned_by_hand(self) -> None:
-        if not self._subscribed:
-            self._ownership.identity = MemberIdentity()
-            self._driver.call(self._membership.assigned_by_hand)
-
     # --- Committing, and the member's identity ------------------------------------------------------
+
+    def commit(
+        self,
+        handle: Handle,
+        message: Message | None,
+        offsets: list[TopicPartition] | None,
+        *,
+        asynchronous: bool,
+    ) -> list[TopicPartition] | None:
+        """Commit a message's offset, these offsets, or what was consumed."""
+        return self._committer.commit(handle, message, offsets, asynchronous=asynchronous)
+
+    def await_commits(self, seconds: float) -> None:
+        """Wait until commits in flight have ended, for `seconds` at most."""
+        self._committer.wait(seconds)
 
     def store_offsets(
         self, _handle: Handle, message: Message | None, offsets: list[TopicPartition] | None

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import Message, TopicPartition
 
-from groupwright.consumer._membership.callbacks import RebalanceCallback
+from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback
 from groupwright.consumer._membership.handle import Handle
 from groupwright.consumer._membership.listeners import Listeners
 from groupwright.consumer._protocol.model import GroupMembershipOperation
@@ -21,6 +21,8 @@ class GroupMembership(Protocol):
     """
 
     listeners: Listeners
+    failures: Failures
+    """Exceptions of callbacks; the next `serve` raises the oldest one."""
 
     @property
     def native_config(self) -> dict[str, Any]:
@@ -73,15 +75,6 @@ class GroupMembership(Protocol):
 
         Return whether it did.
         """
-
-    def take_error(self) -> BaseException | None:
-        """Return the oldest exception of a callback that is still to be raised, and forget it."""
-
-    def record_error(self, error: BaseException) -> None:
-        """Have the next `serve` raise an exception; for any thread."""
-
-    def log_errors(self) -> None:
-        """Log the exceptions of callbacks that are still to be raised, and forget them."""
 
     def subscribe(
         self,

@@ -40,9 +40,7 @@ class LibrdkafkaMembership:
         """Prepare the configuration of the handle."""
         self.listeners = Listeners(log)
         self.in_callback = False
-        self._failures = Failures(guard.wake, log)
-        self.take_error, self.record_error = self._failures.take, self._failures.record
-        self.log_errors = self._failures.log_all
+        self.failures = Failures(guard.wake, log)
         self._guard = guard
         self._interceptors = interceptors
         self._config = config
@@ -70,7 +68,7 @@ class LibrdkafkaMembership:
     @property
     def native_config(self) -> dict[str, Any]:
         """Configuration of librdkafka's handle."""
-        native = guard_native_callbacks(self._config.native, self._failures)
+        native = guard_native_callbacks(self._config.native, self.failures)
         native["on_commit"] = self._committed
         if callable(native.get("error_cb")):
             native["error_cb"] = self._recording_errors(native["error_cb"])
@@ -92,7 +90,7 @@ class LibrdkafkaMembership:
     @property
     def due(self) -> bool:
         """True if the exception of a callback waits to be raised."""
-        return bool(self._failures)
+        return bool(self.failures)
 
     @property
     def ends_batch(self) -> bool:
@@ -111,7 +109,7 @@ class LibrdkafkaMembership:
     def serve(self, handle: Handle) -> Message | None:
         """Notify listeners of settled rebalances; raise the exception of a callback."""
         self.serve_within_batch(handle)
-        error = self._failures.take()
+        error = self.failures.take()
         if error is not None:
             raise error
         return None
@@ -323,7 +321,7 @@ class LibrdkafkaMembership:
                 try:
                     callback(consumer, partitions)
                 except BaseException as error:  # noqa: BLE001 - inside a native call it would lose a message
-                    self._failures.record(error)
+                    self.failures.record(error)
                 finally:
                     self.in_callback = False
             ended = began if callback is None else time.monotonic()
@@ -354,7 +352,7 @@ class LibrdkafkaMembership:
             try:
                 self._config.on_commit(error, partitions)
             except BaseException as raised:  # noqa: BLE001 - inside a native call it would lose a message
-                self._failures.record(raised)
+                self.failures.record(raised)
 
 
 def _describe(code: int) -> str:

@@ -4,13 +4,16 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from groupwright.consumer._coordinator.driver import Driver
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.handle import Handle, Native, assigned_keys
 from groupwright.consumer._membership.offset_tracker import OffsetTracker, check_partitions
+from groupwright.consumer._membership.ownership import Ownership
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.membership import Membership
+from groupwright.consumer._protocol.model import MemberIdentity
 from groupwright.consumer.errors import ConsumerError
 from groupwright.core import TopicPartitionKey
 
@@ -33,12 +36,13 @@ class ManualAssignment:
     def __init__(
         self,
         membership: Membership,
+        driver: Driver,
+        ownership: Ownership,
         applier: AssignmentApplier,
         committer: Committer,
         offsets: OffsetTracker,
         prefetch: PrefetchBuffer,
         guard: AccessGuard,
-        on_assigned: Callable[[], None],
         is_closing: Callable[[], bool],
         commit_timeouts: tuple[float, float],
     ) -> None:
@@ -46,23 +50,27 @@ class ManualAssignment:
 
         Args:
             membership: State of the member; only read here.
+            driver: Passes inputs to the membership, on the network thread.
+            ownership: What the application owns.
             applier: Applies assignments in callbacks.
             committer: Commits before partitions are unassigned.
             offsets: Offsets to commit.
             prefetch: Prefetched messages.
             guard: Hands over librdkafka's handle.
-            on_assigned: Called when partitions were assigned outside of a callback.
             is_closing: Whether the consumer is being closed.
             commit_timeouts: Timeouts in seconds of the commit before partitions are unassigned: outside of a
                 callback, and in one.
         """
+        self.subscribed = False
+        """True if the application has subscribed. Otherwise it is in no group, whatever it assigns."""
         self._membership = membership
+        self._driver = driver
+        self._ownership = ownership
         self._applier = applier
         self._committer = committer
         self._offsets = offsets
         self._prefetch = prefetch
         self._guard = guard
-        self._on_assigned = on_assigned
         self._is_closing = is_closing
         self._commit_timeout, self._commit_timeout_in_callback = commit_timeouts
 
@@ -195,7 +203,9 @@ class ManualAssignment:
         self._offsets.assigned(_keys(partitions), {})
         self._offsets.set_start_offsets(partitions)
         self._prefetch.set_start_offsets(partitions)
-        self._on_assigned()
+        if not self.subscribed:
+            self._ownership.identity = MemberIdentity()
+            self._driver.call(self._membership.assigned_by_hand)
 
 
 def _keys(partitions: list[TopicPartition]) -> set[TopicPartitionKey]:
