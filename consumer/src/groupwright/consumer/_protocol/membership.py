@@ -372,11 +372,11 @@ class Membership:
         """
         match request, reply:
             case act.FindCoordinator(), act.Answered():
-                self._find_coordinator(now)
+                self._use_coordinator(now)
             case act.FindCoordinator(), act.Unavailable():
                 self.coordinator.missing(now, answered=True)
             case act.FindCoordinator(), act.Refused(error, detail):
-                self._refuse_lookup(error, detail, now)
+                self._report_refused_lookup(error, detail, now)
             case act.FindCoordinator(), _:
                 self.coordinator.missing(now)
 
@@ -384,7 +384,7 @@ class Membership:
                 self._update_topics(response, now)
             case act.FetchMetadata(), act.Refused(error, detail):
                 self._topic_monitor.missing(now)
-                self._refuse_metadata(error, detail, now)
+                self._report_refused_metadata(error, detail, now)
             case act.FetchMetadata(), _:
                 self._topic_monitor.missing(now)
 
@@ -424,16 +424,40 @@ class Membership:
                 self._end_step()
                 self._block_joining(now)
 
+    # --- Inputs: the leader, and commits ------------------------------------------------------------
+
+    def assignment_evaluated(self, attempt: int, leadership: Leadership, now: float) -> list[act.Action]:
+        """Record the quality of the assignment that this member made as the leader."""
+        if self._is_waiting_for(Step.SYNC, attempt):
+            self._timeline_at(now).assignment_evaluated(leadership)
+        return self._advance(now)
+
+    def commit_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
+        """Handle a commit's error code as far as it concerns the membership."""
+        if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self._topic_monitor.schedule(now)
+        if identity == self.facts.identity and identity.valid:
+            self._handle_async_error(Api.OFFSET_COMMIT, error, now)
+        elif classify(Api.OFFSET_COMMIT, error) is ErrorAction.REDISCOVER:
+            self._lose_coordinator(now)
+        return self._advance(now)
+
+    def commit_unanswered(self, now: float) -> list[act.Action]:
+        """Record that a commit's connection was lost."""
+        self._lose_coordinator(now)
+        return self._advance(now)
+
     # --- The coordinator ----------------------------------------------------------------------------
 
-    def _find_coordinator(self, now: float) -> None:
+    def _use_coordinator(self, now: float) -> None:
+        """Take up the coordinator, which is known and connected."""
         self.coordinator.found()
         self.facts.refused_lookup = None
         # Not before the retry backoff: otherwise a broker that FindCoordinator names, and that responds with
         # NOT_COORDINATOR, would get requests in a loop.
         self._heartbeat.schedule(max(now, self.facts.retry_at))
 
-    def _refuse_lookup(self, error: int, detail: str, now: float) -> None:
+    def _report_refused_lookup(self, error: int, detail: str, now: float) -> None:
         """Report the refusal once, until the coordinator is found or the error differs, as in librdkafka."""
         facts = self.facts
         self.coordinator.missing(now)
@@ -465,7 +489,7 @@ class Membership:
             if change is not None:
                 self._request_rejoin(change, now)
 
-    def _refuse_metadata(self, error: int, detail: str, now: float) -> None:
+    def _report_refused_metadata(self, error: int, detail: str, now: float) -> None:
         if self.facts.rejoin_reason is not None and self.facts.step is Step.IDLE:
             self._report_error(error, detail, now)
 
@@ -483,29 +507,6 @@ class Membership:
         if topics != facts.subscription:
             facts.subscription = topics
             self._request_rejoin("other topics of the subscription are available now", now)
-
-    # --- Inputs: the leader, and commits ------------------------------------------------------------
-
-    def assignment_evaluated(self, attempt: int, leadership: Leadership, now: float) -> list[act.Action]:
-        """Record the quality of the assignment that this member made as the leader."""
-        if self._is_waiting_for(Step.SYNC, attempt):
-            self._timeline_at(now).assignment_evaluated(leadership)
-        return self._advance(now)
-
-    def commit_answered(self, identity: MemberIdentity, error: int, now: float) -> list[act.Action]:
-        """Handle a commit's error code as far as it concerns the membership."""
-        if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            self._topic_monitor.schedule(now)
-        if identity == self.facts.identity and identity.valid:
-            self._handle_async_error(Api.OFFSET_COMMIT, error, now)
-        elif classify(Api.OFFSET_COMMIT, error) is ErrorAction.REDISCOVER:
-            self._lose_coordinator(now)
-        return self._advance(now)
-
-    def commit_unanswered(self, now: float) -> list[act.Action]:
-        """Record that a commit's connection was lost."""
-        self._lose_coordinator(now)
-        return self._advance(now)
 
     # --- Advancing ----------------------------------------------------------------------------------
 
