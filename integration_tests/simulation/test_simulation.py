@@ -82,7 +82,7 @@ def test_a_rebalance_passes_through_few_files() -> None:
     counts = {name: tuple(map(int, rest)) for name, *rest in re.findall(line, done.stdout, re.MULTILINE)}
 
     assert counts.keys() == {"leader", "revocation"}
-    for name, limits in (("leader", (15, 12, 3)), ("revocation", (16, 15, 1))):
+    for name, limits in (("leader", (15, 12, 3)), ("revocation", (19, 18, 1))):
         assert all(0 < count <= limit for count, limit in zip(counts[name], limits, strict=True)), done.stdout
 
 
