@@ -1054,12 +1054,14 @@ class Membership:
         return timeline
 
     def _request_rejoin(self, reason: str, now: float) -> None:
+        """Join again once idle, for this reason or an earlier one; the rebalance begins now."""
         facts = self.facts
         if not facts.leaving:
             facts.rejoin_reason = facts.rejoin_reason or reason
             self._timeline_at(now)
 
     def _timeline_at(self, now: float) -> Timeline:
+        """Return the timeline of the rebalance under way; without one, a rebalance begins now."""
         facts = self.facts
         if facts.timeline is None:
             facts.timeline = Timeline(facts.rejoin_reason or "", now, before=facts.owned)
