@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from groupwright.core import TopicPartitionKey
 from groupwright.testing.groups import (
-    Committed,
+    Breach,
     Consumed,
     Died,
     End,
@@ -16,17 +16,19 @@ from groupwright.testing.groups import (
     ErrorReturned,
     Event,
     Failed,
+    Judge,
+    Killed,
+    PartitionLog,
     Produced,
     Revoked,
-    Sought,
+    Rule,
     Window,
 )
-from integration_tests.soak.events import FaultInjected, WakeupRaised
+from integration_tests.soak.events import Closing, FaultInjected, WakeupRaised
 from integration_tests.soak.member_history import (
     Interval,
     MemberHistory,
     Message,
-    Move,
     merged,
     messages,
     read_history,
@@ -191,23 +193,30 @@ class _Group:
         """Messages that interruptions may have lost: partition, incarnation and offset."""
         self._timing = timing
         self._findings = findings
+        self._commits: defaultdict[tuple[TopicPartitionKey, int], list[tuple[float, int]]] = defaultdict(list)
+        """Times and offsets of acknowledged commits, by partition and incarnation."""
+        for member in members:
+            for commit in member.commits():
+                if commit.error is None:
+                    for partition, offset in commit.offsets.items():
+                        place = partition, self._incarnations.at(partition[0], commit.time)
+                        self._commits[place].append((commit.time, offset))
+        self._judge = Judge(self._starts, self._members.__getitem__)
         self._windows: defaultdict[TopicPartitionKey, list[Window]] = defaultdict(list)
-        windows = (window for member in members for window in member.windows)
-        for window in sorted(windows, key=lambda window: window.begin):
-            self._windows[window.partition].append(window)
 
     def check(
         self, produced: Sequence[Message], stored: Sequence[StoredRecord], settled: float | None
     ) -> None:
+        breaches = list(self._breaches())
+        for window in sorted(self._judge.windows(), key=lambda window: window.begin):
+            self._windows[window.partition].append(window)
+        for breach in breaches:
+            self._take(breach)
         for member in self._members.values():
             self._check_member(member)
             self._check_losses(member)
             self._check_errors(member)
             self._check_wakeups(member)
-        for windows in self._windows.values():
-            self._check_owners(windows)
-        for windows in self._by_incarnation().values():
-            self._check_deliveries(windows)
         self._check_completeness(produced)
         self._check_stored(stored)
         if settled is not None:
@@ -219,15 +228,66 @@ class _Group:
             self._check_settled(last, settled)
         self._findings.excused += len(self._excused)
 
-    def _by_incarnation(self) -> dict[tuple[TopicPartitionKey, int], list[Window]]:
-        found: defaultdict[tuple[TopicPartitionKey, int], list[Window]] = defaultdict(list)
-        for partition, windows in self._windows.items():
-            for window in windows:
-                found[partition, self._incarnations.at(partition[0], window.begin)].append(window)
-        return dict(found)
+    # --- The rules of groupwright.testing.groups ---------------------------------------------------
 
-    def _received(self, window: Window) -> list[Message]:
-        return self._members[window.member].received(window)
+    def _breaches(self) -> Iterator[Breach]:
+        told = sorted((each for member in self._members.values() for each in self._told(member)), key=_time)
+        made = [(fault.time, fault.target) for fault in self._faults if fault.what == "make topic"]
+        for time, member, event in told:
+            while made and made[0][0] <= time:
+                self._judge.create_again(made.pop(0)[1])
+            yield from self._judge.apply(member, event)
+
+    def _told(self, member: MemberHistory) -> Iterator[tuple[float, str, Event]]:
+        """Yield a member's events, each with the time at which it counts."""
+        closing = False
+        closed = revoking = -math.inf
+        for event in member.events:
+            time = event.time
+            match event:
+                case Closing():
+                    closing = True
+                case Revoked(began=began):
+                    closed, revoking = time, time if began is None else began
+                case Consumed(polled=polled) | EndReached(polled=polled) if closing and polled <= revoking:
+                    time = closed  # a poll that a close overtook returns messages fetched before the close
+                case Killed(offsets=offsets):
+                    # The coordinator learns of a killed member only when its session expires.
+                    time += self._timing.forgotten_after
+                    event = Killed(time, offsets)  # noqa: PLW2901 - the same event
+                case _:
+                    pass
+            yield time, member.name, event
+
+    def _starts(self, window: Window, log: PartitionLog) -> range:
+        """Return the offsets from the last commit to the one after the highest that was delivered."""
+        return range(self._committed(window), log.consumed.end + 1)
+
+    def _committed(self, window: Window) -> int:
+        """Return the highest offset that was acknowledged before the window."""
+        place = window.partition, self._incarnations.at(window.partition[0], window.begin)
+        return max((offset for time, offset in self._commits[place] if time < window.begin), default=0)
+
+    def _take(self, breach: Breach) -> None:
+        """Excuse or report a breach."""
+        window, other = breach.window, breach.other
+        match breach.rule:
+            case Rule.COMMIT_WENT_BACK | Rule.COMMIT_BEYOND:
+                return  # the coordinator's order of commits is that of the stored records
+            case Rule.TWO_OWNERS if window and other:
+                self._check_overlap(other, window)
+            case Rule.CONSUMED_TWICE if window and other:
+                self._check_duplicates(breach, other, window)
+            case Rule.STARTED_ELSEWHERE if window and breach.start < (stored := self._committed(window)):
+                self._report_breach(breach, f"{stored} had been committed before", rule="behind the commit")
+            case _ if window is None or not self._excuses(window, breach.expected, breach.start):
+                self._report_breach(breach)
+            case _:
+                pass
+
+    def _report_breach(self, breach: Breach, *why: str, rule: str = "") -> None:
+        text = "; ".join((str(breach), *why))
+        self._report(rule or breach.rule, text, breach.time, breach.member, partition=breach.partition)
 
     # --- One member ---------------------------------------------------------------------------------
 
@@ -235,14 +295,6 @@ class _Group:
         self._findings.violations += _failures(member.name, self._name, member.events)
         if member.killed == math.inf and not member.ended and member.name not in self._hung:
             self._report("died", "the process ended by itself", member.events[-1].time, member.name)
-        for assigned in member.repeated:
-            self._report("assigned twice", "was assigned what it owned already", assigned.time, member.name)
-        for time, span in member.strays:
-            text = f"received {span} without owning the partition"
-            self._report("not owned", text, time, member.name, partition=(span.topic, span.partition))
-        for end in member.stray_ends:
-            text = f"received the end at offset {end.offset} without owning the partition"
-            self._report("not owned", text, end.time, member.name, partition=end.partition)
         self._findings.deliveries += sum(
             span.size for event in member.events if isinstance(event, Consumed) for span in event.spans
         )
@@ -326,27 +378,17 @@ class _Group:
 
     # --- One partition ------------------------------------------------------------------------------
 
-    def _check_owners(self, windows: Sequence[Window]) -> None:
-        """No partition has two owners, except while a stalled owner cannot know that it was replaced."""
-        former: list[Window] = []
-        for window in windows:
-            former = [earlier for earlier in former if self._ends(earlier) > window.begin]
-            for earlier in former:
-                self._check_overlap(earlier, window)
-            former.append(window)
-
-    def _ends(self, window: Window) -> float:
-        """Return the time up to which another owner is a violation or, for a stalled member, an overlap."""
-        if window.ended_by is not End.KILLED:
-            return window.end
-        # The coordinator learns of a killed member only when its session expires.
+    def _is_gone(self, window: Window, when: float) -> bool:
+        """Return whether the coordinator may know at that time that the window's owner was killed."""
         instance = self._members[window.member].instance
         successors = (
             member.started.time
             for member in self._members.values()
-            if instance is not None and member.instance == instance and member.started.time >= window.end
+            if instance is not None
+            and member.instance == instance
+            and member.started.time >= self._members[window.member].killed
         )
-        return min(self._forgotten(window), *successors, math.inf)
+        return min(self._forgotten(window), *successors, math.inf) <= when
 
     def _forgotten(self, window: Window) -> float:
         """Return the earliest time at which the coordinator may have reassigned the partition."""
@@ -374,8 +416,13 @@ class _Group:
                     yield max(begin, ended)
 
     def _check_overlap(self, earlier: Window, later: Window) -> None:
+        """Allow two owners only while a stalled one cannot know that it was replaced."""
         if later.ended_by is End.LOST and self._members[later.member].entered(later) < earlier.begin:
             earlier, later = later, earlier  # stopped at the entry of on_assign, and replaced meanwhile
+        if earlier.end <= later.begin or (
+            earlier.ended_by is End.KILLED and self._is_gone(earlier, later.begin)
+        ):
+            return
         both = (earlier.member, later.member)
         self._findings.overlaps += 1
         if later.begin < self._forgotten(earlier):
@@ -386,7 +433,11 @@ class _Group:
         if earlier.ended_by is End.REVOKED and earlier.revoking > later.begin:
             text = f"{earlier}: on_revoke was called for a partition that had another owner: {later}"
             self._report("revoked, not lost", text, earlier.end, *both, partition=later.partition)
-        stale = [message for message in self._received(earlier) if message.polled > later.begin]
+        stale = [
+            message
+            for message in self._members[earlier.member].received[earlier]
+            if message.polled > later.begin
+        ]
         if stale:
             text = f"{earlier.member} received {len(stale)} messages from offset {stale[0].offset} on; "
             text += f"the last poll began {stale[-1].polled - later.begin:.3f} s after {later.member} "
@@ -401,65 +452,6 @@ class _Group:
                         "commit by a former owner", text, commit.time, *both, partition=later.partition
                     )
 
-    def _check_deliveries(self, windows: Sequence[Window]) -> None:
-        """Each owner resumes where the last one ended; each duplicate has an accepted reason."""
-        partition = windows[0].partition
-        commits = self._commits_of(partition, self._incarnations.at(partition[0], windows[0].begin))
-        # A poll that another thread's close overtook returns messages fetched before the close.
-        moves = [
-            (min(move.time, window.end), move, window)
-            for window in windows
-            for move in self._members[window.member].moves[window]
-        ]
-        moves.sort(key=lambda move: move[0])
-        delivered: dict[int, tuple[Message, Window]] = {}
-        place: dict[Window, int] = {}
-        highest = -1
-        for _, event, window in moves:
-            offset, expected = event.offset, place.get(window)
-            if isinstance(event, Sought):
-                self._check_limit(event, window, highest, "sought")
-                place[window] = offset
-                continue
-            if expected is None:
-                self._check_limit(event, window, highest, "began at")
-                if isinstance(event, Message):
-                    self._check_start(event, window, commits)
-            elif offset != expected and not self._excuses(window, expected, offset):
-                self._report_gap(event, expected, window)
-            if isinstance(event, EndReached):
-                place[window] = offset
-                continue
-            before = delivered.get(offset)
-            if before is not None:
-                self._findings.duplicates += 1
-                self._check_duplicate(event, *before, window)
-            delivered[offset] = event, window
-            place[window] = offset + 1
-            highest = max(highest, offset)
-
-    def _report_gap(self, event: Message | EndReached, expected: int, window: Window) -> None:
-        offset = event.offset
-        if isinstance(event, EndReached):
-            text = f"polled the end of the partition at offset {offset}; the next offset is {expected}"
-            self._report("wrong end", text, event.time, window.member, partition=window.partition)
-        else:
-            rule = "skipped" if offset > expected else "duplicate"
-            text = f"received offset {offset} after {expected - 1}"
-            self._report(rule, text, event.time, window.member, partition=window.partition)
-
-    def _check_limit(self, event: Move, window: Window, highest: int, what: str) -> None:
-        """No owner begins beyond the highest delivered offset plus one."""
-        if event.offset > highest + 1 and not self._excuses(window, highest + 1, event.offset):
-            text = f"{what} offset {event.offset}; no member had received {highest + 1}"
-            self._report("skipped", text, event.time, window.member, partition=window.partition)
-
-    def _check_start(self, message: Message, window: Window, commits: Sequence[Committed]) -> None:
-        stored = [commit.offsets[window.partition] for commit in commits if commit.time < window.begin]
-        if stored and message.offset < max(stored):
-            text = f"began at offset {message.offset}, although {max(stored)} had been committed before"
-            self._report("behind the commit", text, message.time, window.member, partition=window.partition)
-
     def _excuses(self, window: Window, expected: int, offset: int) -> bool:
         """Return whether interruptions, of one message each, explain the gap from `expected` to `offset`."""
         partition = window.partition
@@ -470,7 +462,7 @@ class _Group:
         for owned in self._windows[partition]:
             if owned.begin > window.begin or self._incarnations.at(partition[0], owned.begin) != incarnation:
                 continue
-            received = self._received(owned)
+            received = self._members[owned.member].received[owned]
             found += (
                 (owned.member, event.time)
                 for event in self._members[owned.member].interruptions()
@@ -504,20 +496,32 @@ class _Group:
                 return True
         return False
 
-    def _check_duplicate(self, message: Message, first: Message, before: Window, again: Window) -> None:
+    def _check_duplicates(self, breach: Breach, before: Window, again: Window) -> None:
+        """Each duplicate has an accepted reason."""
+        self._findings.duplicates += breach.span.size
         if before is again or again.begin < before.begin:
-            return  # reported already, as a duplicate within one window or a stale delivery
-        if before.ended_by in {End.LOST, End.KILLED, End.DIED} or self._commit_failed(message, before):
+            return  # reported already, as a step back or a stale delivery
+        if before.ended_by in {End.LOST, End.KILLED, End.DIED}:
             return
-        moves = self._members[again.member].moves[again]
-        if any(isinstance(move, Sought) and move.offset <= message.offset for move in moves):
-            return
-        if first.time > before.revoking:
-            return  # not yet processed when another thread's close revoked the partition
-        text = f"offset {message.offset} came again to {again.member}, although {before}"
-        self._report("duplicate", text, message.time, before.member, again.member, partition=again.partition)
+        sought = min(self._members[again.member].sought[again], default=math.inf)
+        # A message that came while another thread's close revoked the partition was not yet processed.
+        late = {
+            each.offset
+            for each in self._members[before.member].received[before]
+            if each.time > before.revoking
+        }
+        left = [
+            offset
+            for offset in range(breach.start, breach.stop)
+            if not (offset >= sought or offset in late or self._commit_failed(offset, before))
+        ]
+        if left:
+            span = breach.span._replace(start=left[0], stop=left[-1] + 1)
+            text = f"{span} came again to {again.member}, although {before}"
+            both = (before.member, again.member)
+            self._report(breach.rule, text, breach.time, *both, partition=again.partition)
 
-    def _commit_failed(self, message: Message, window: Window) -> bool:
+    def _commit_failed(self, offset: int, window: Window) -> bool:
         """Return whether the window's owner tried to commit the message and failed."""
         member, partition = self._members[window.member], window.partition
         again = (other.begin for other in member.windows if other.partition == partition)
@@ -525,7 +529,7 @@ class _Group:
         tries = [
             commit.error is None
             for commit in member.commits()
-            if window.begin <= commit.time <= until and commit.offsets.get(partition, -1) > message.offset
+            if window.begin <= commit.time <= until and commit.offsets.get(partition, -1) > offset
         ]
         if tries:
             return not any(tries)
@@ -533,23 +537,16 @@ class _Group:
         waits = self._timing.session + _RECOVERY_SECONDS
         return any(begin <= window.end <= end + waits for begin, end in self._outages)
 
-    def _commits_of(self, partition: TopicPartitionKey, incarnation: int) -> list[Committed]:
-        return [
-            commit
-            for member in self._members.values()
-            for commit in member.commits()
-            if commit.error is None and partition in commit.offsets
-            if self._incarnations.at(partition[0], commit.time) == incarnation
-        ]
-
     # --- The whole ----------------------------------------------------------------------------------
 
     def _check_completeness(self, produced: Iterable[Message]) -> None:
         """Every acknowledged message is consumed with its value, except in deleted topics."""
         values: defaultdict[tuple[TopicPartitionKey, int], dict[int, str]] = defaultdict(dict)
-        for place, windows in self._by_incarnation().items():
+        for partition, windows in self._windows.items():
             for window in windows:
-                values[place].update({message.offset: message.value for message in self._received(window)})
+                place = partition, self._incarnations.at(partition[0], window.begin)
+                received = self._members[window.member].received[window]
+                values[place].update({message.offset: message.value for message in received})
         for message in produced:
             incarnation = self._incarnations.at(message.partition[0], message.time)
             consumed = values[message.partition, incarnation]
@@ -580,11 +577,11 @@ class _Group:
         """Stored offsets never go back, and only the owner in the stored generation commits."""
         generation = -1
         owners: dict[TopicPartitionKey, str] = {}
-        last: dict[TopicPartitionKey, int] = {}
+        logs: dict[TopicPartitionKey, PartitionLog] = {}
         highest: dict[TopicPartitionKey, int] = {}
         for record in records:
             if isinstance(record, StoredRemoval):
-                last.pop(record.partition, None)
+                logs.pop(record.partition, None)
                 continue
             if isinstance(record, StoredGeneration):
                 # A partition that a cooperative leader leaves unassigned stays with its owner until revoked.
@@ -593,11 +590,11 @@ class _Group:
                 continue
             partition = record.partition
             self._check_author(record, generation, owners.get(partition))
-            before = last.get(partition, -1)
-            if record.offset < before:
-                text = f"{record.metadata or 'a member'} committed {record.offset} after {before}"
-                self._report("commit went back", text, math.nan, partition=partition)
-            last[partition] = max(record.offset, before)
+            log = logs.setdefault(partition, PartitionLog(partition))
+            for breach in log.commit(record.metadata, None, record.offset, math.nan):
+                if breach.rule is Rule.COMMIT_WENT_BACK:
+                    text = f"{breach.member or 'a member'} committed {breach.start} after {breach.expected}"
+                    self._report(breach.rule, text, math.nan, partition=partition)
             highest[partition] = max(record.offset, highest.get(partition, -1))
         for member in self._members.values():
             for commit in member.commits():
@@ -633,6 +630,10 @@ def _failures(who: str, group: str, history: Iterable[Event]) -> Iterator[Violat
         if isinstance(event, Failed | Died):
             text = f"{who} failed: {event.error}"
             yield Violation("failure", group, text, None, (who,), event.time)
+
+
+def _time(told: tuple[float, str, Event]) -> float:
+    return told[0]
 
 
 def _length(interval: Interval) -> float:

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from groupwright.core import TopicPartitionKey
 from groupwright.testing import groups
 from groupwright.testing.groups import (
-    Assigned,
     Committed,
     Consumed,
-    EndReached,
     Event,
     Killed,
     Left,
@@ -40,10 +38,6 @@ class Message:
     value: str
 
 
-Move = Message | EndReached | Sought
-"""An event that tells a member's position."""
-
-
 def messages(event: Consumed | Produced) -> Iterator[Message]:
     """Yield the messages of an event."""
     polled = event.polled if isinstance(event, Consumed) else event.time
@@ -57,18 +51,17 @@ def messages(event: Consumed | Produced) -> Iterator[Message]:
 
 
 class MemberHistory(groups.MemberHistory):
-    """One member process, from start to end."""
+    """One member process, from start to end; its windows are those of the events that a judge has applied."""
 
     def __init__(self, name: str, started: Started, events: Iterable[Event]) -> None:
-        """Derive it from the member's events, `started` among them."""
-        self.moves: defaultdict[Window, list[Move]] = defaultdict(list)
-        """Messages received, ends reached and seeks, by window."""
-        self.stray_ends: list[EndReached] = []
-        """Ends of partitions that the member did not own; `strays` are messages of such partitions."""
-        self.repeated: list[Assigned] = []
-        """Assignments of partitions that the member owned already."""
+        """Read the member's events, `started` among them."""
+        self.received: defaultdict[Window, list[Message]] = defaultdict(list)
+        """Messages received in each window, in order."""
+        self.sought: defaultdict[Window, list[int]] = defaultdict(list)
+        """Targets of seeks in each window."""
         self._closing = False
-        super().__init__(name, events)
+        super().__init__(name, ())
+        self.events = sorted(events, key=lambda event: event.time)
         self.started = started
         self.instance = started.details.get("instance")
         """The ``group.instance.id`` of a static member."""
@@ -76,7 +69,7 @@ class MemberHistory(groups.MemberHistory):
         """True if the member may not read the forbidden topic."""
         self.killed = min((each.time for each in self.events if isinstance(each, Killed)), default=math.inf)
         self.starved = [(each.begun, each.time) for each in self.events if isinstance(each, Starved)]
-        self.frozen = merged([*self.faults, *self.starved])
+        self.frozen = merged([*groups.MemberHistory(name, self.events).faults, *self.starved])
         """Times at which the process did not run, including the time after SIGKILL."""
         self.silent = merged([*self.frozen, *_busy_times(self.events), *_waits_for_commits(self.events)])
         """Times at which the application did not poll, for any reason."""
@@ -89,20 +82,15 @@ class MemberHistory(groups.MemberHistory):
     def apply(self, event: Event) -> None:
         """Apply the next event."""
         match event:
-            case Assigned(partitions=partitions) if not self.owned.keys().isdisjoint(partitions):
-                self.repeated.append(event)
             case Closing():
                 self._closing = True
             case Consumed(polled=polled):
                 for message in messages(event):
-                    self._move(message, polled)
-            case EndReached(polled=polled):
-                if not self._move(event, polled):
-                    self.stray_ends.append(event)
-            case Sought() if event.partition in self.owned:
-                self.moves[self.owned[event.partition]].append(event)
-            case Left():
-                return  # what on_revoke was not called for is still owned, which is a violation later
+                    window = self.window_of(message.partition, polled)
+                    if window is not None:
+                        self.received[window].append(message)
+            case Sought(partition=partition, offset=offset) if partition in self.owned:
+                self.sought[self.owned[partition]].append(offset)
             case _:
                 pass
         super().apply(event)
@@ -120,10 +108,6 @@ class MemberHistory(groups.MemberHistory):
         begins = (begin for begin, end in self.starved if begin <= window.begin <= end + _AT_ONCE)
         return min(begins, default=window.begin)
 
-    def received(self, window: Window) -> list[Message]:
-        """Return the messages that the member received in a window, in order."""
-        return [move for move in self.moves[window] if isinstance(move, Message)]
-
     def commits(self) -> Iterator[Committed]:
         """Return the commits, in order."""
         return (event for event in self.events if isinstance(event, Committed))
@@ -131,12 +115,6 @@ class MemberHistory(groups.MemberHistory):
     def interruptions(self) -> Iterator[Interrupted]:
         """Return the polls interrupted by a signal handler, in order."""
         return (event for event in self.events if isinstance(event, Interrupted))
-
-    def _move(self, move: Message | EndReached, polled: float) -> bool:
-        window = self.window_of(move.partition, polled)
-        if window is not None:
-            self.moves[window].append(move)
-        return window is not None
 
 
 def read_history(name: str, events: Iterable[Event]) -> MemberHistory | None:

@@ -102,24 +102,60 @@ def test_histories_are_judged_as_what_happens_is() -> None:
 BEGUN = (assigned("a", 1), consumed("a", 2, 0, 3))
 HANDED_OVER = (*BEGUN, revoked("a", 3), assigned("b", 4))
 
-LIES: dict[Rule, tuple[tuple[Told, ...], str, tuple[int, int, int]]] = {
-    # The history, whose last event is the lie; who tells it; start, stop and the expected offset.
-    Rule.TWO_OWNERS: ((*BEGUN, assigned("b", 3)), "b", (0, 0, 0)),
-    Rule.ASSIGNED_TWICE: ((*BEGUN, assigned("a", 3)), "a", (0, 0, 0)),
-    Rule.NOT_ASSIGNED: ((*HANDED_OVER, revoked("a", 5)), "a", (0, 0, 0)),
-    Rule.NOT_REVOKED: ((*BEGUN, ("a", Left(3))), "a", (0, 0, 0)),
-    Rule.NOT_OWNED: ((*HANDED_OVER, consumed("a", 5, 3, 5)), "a", (3, 5, 0)),
-    Rule.STARTED_ELSEWHERE: ((*HANDED_OVER, consumed("b", 5, 4, 6)), "b", (4, 6, 3)),
-    Rule.SKIPPED: ((*BEGUN, consumed("a", 3, 4, 6)), "a", (4, 6, 3)),
+LIES: dict[Rule, tuple[tuple[Told, ...], tuple[int, int, int], str]] = {
+    # The history, whose last event is the lie; start, stop and the expected offset; in words.
+    Rule.TWO_OWNERS: (
+        (*BEGUN, assigned("b", 3)),
+        (0, 0, 0),
+        "b owned t [0] from 3.000 to inf (open), while a owned t [0] from 1.000 to inf (open)",
+    ),
+    Rule.ASSIGNED_TWICE: ((*BEGUN, assigned("a", 3)), (0, 0, 0), "a was assigned t [0], and owned it"),
+    Rule.NOT_ASSIGNED: (
+        (*HANDED_OVER, revoked("a", 5)),
+        (0, 0, 0),
+        "t [0] was revoked of a, which did not own it",
+    ),
+    Rule.NOT_REVOKED: ((*BEGUN, ("a", Left(3))), (0, 0, 0), "a left, and t [0] was not revoked"),
+    Rule.NOT_OWNED: (
+        (*HANDED_OVER, consumed("a", 5, 3, 5)),
+        (3, 5, 0),
+        "a reached t [0], offsets 3-4, and did not own the partition",
+    ),
+    Rule.STARTED_ELSEWHERE: (
+        (*HANDED_OVER, consumed("b", 5, 4, 6)),
+        (4, 6, 3),
+        "b started at t [0], offsets 4-5; before, 3 was next",
+    ),
+    Rule.SKIPPED: (
+        (*BEGUN, consumed("a", 3, 4, 6)),
+        (4, 6, 3),
+        "a reached t [0], offsets 4-5, and 3 was next",
+    ),
     Rule.WENT_BACK: (
         (*BEGUN, consumed("a", 3, 4, 6), consumed("a", 4, 3, 4)),
-        "a",
         (3, 4, 6),
+        "a reached t [0], offset 3, and 6 was next",
     ),
-    Rule.WRONG_END: ((*BEGUN, end("a", 3, 2)), "a", (2, 2, 3)),
-    Rule.CONSUMED_TWICE: ((*HANDED_OVER, consumed("b", 5, 1, 6)), "b", (1, 3, 6)),
-    Rule.COMMIT_WENT_BACK: ((*BEGUN, committed("a", 3, 3), committed("a", 4, 2)), "a", (2, 2, 3)),
-    Rule.COMMIT_BEYOND: ((*BEGUN, committed("a", 3, 4)), "a", (4, 4, 3)),
+    Rule.WRONG_END: (
+        (*BEGUN, end("a", 3, 2)),
+        (2, 2, 3),
+        "a reached t [0], offset 2, and 3 was next",
+    ),
+    Rule.CONSUMED_TWICE: (
+        (*HANDED_OVER, consumed("b", 5, 1, 6)),
+        (1, 3, 6),
+        "b received t [0], offsets 1-2 again, after a owned t [0] from 1.000 to 3.000 (revoked)",
+    ),
+    Rule.COMMIT_WENT_BACK: (
+        (*BEGUN, committed("a", 3, 3), committed("a", 4, 2)),
+        (2, 2, 3),
+        "a committed 2 of t [0], after 3",
+    ),
+    Rule.COMMIT_BEYOND: (
+        (*BEGUN, committed("a", 3, 4)),
+        (4, 4, 3),
+        "a committed 4 of t [0], and 3 was next",
+    ),
 }
 
 
@@ -129,15 +165,15 @@ def test_each_rule_has_a_history_that_breaks_it() -> None:
 
 @pytest.mark.parametrize("rule", LIES)
 def test_a_history_that_breaks_a_rule_is_found_out_by_its_last_event(rule: Rule) -> None:
-    (*truth, lie), member, (start, stop, expected) = LIES[rule]
+    (*truth, lie), offsets, words = LIES[rule]
     judge = Judge()
     judged(*truth, judge=judge)
 
     (breach,) = judged(lie, judge=judge)
 
-    assert (breach.rule, breach.member, breach.partition, breach.time) == (rule, member, P, lie[1].time)
-    assert (breach.start, breach.stop, breach.expected) == (start, stop, expected)
-    assert breach.span == Span(*P, start, stop)
+    assert (breach.rule, breach.member, breach.partition, breach.time) == (rule, lie[0], P, lie[1].time)
+    assert (breach.start, breach.stop, breach.expected) == offsets
+    assert str(breach) == words
 
 
 def test_a_breach_has_the_windows_of_both_members_which_go_on() -> None:
@@ -168,6 +204,7 @@ def test_an_end_belongs_to_an_owner_too_and_is_where_an_owner_may_start() -> Non
     (start,) = judged(assigned("a", 1), end("a", 2, 4))
 
     assert (stray.rule, stray.span.size) == (Rule.NOT_OWNED, 0)
+    assert str(stray) == "a reached t [0], offset 4, and did not own the partition"
     assert (start.rule, start.start, start.expected) == (Rule.STARTED_ELSEWHERE, 4, 0)
 
 
@@ -177,7 +214,8 @@ def test_messages_come_where_an_owner_has_sought() -> None:
     assert [each.rule for each in judged(*back, consumed("a", 4, 1, 4))] == [Rule.CONSUMED_TWICE]
     assert [each.rule for each in judged(*back, consumed("a", 4, 3, 4))] == [Rule.SKIPPED]
     assert [each.rule for each in judged(*back, end("a", 4, 3))] == [Rule.WRONG_END]
-    assert [each.rule for each in judged(*BEGUN, sought("a", 3, 4))] == [Rule.SKIPPED]
+    (beyond,) = judged(*BEGUN, sought("a", 3, 4))
+    assert (beyond.rule, str(beyond)) == (Rule.SKIPPED, "a reached t [0], offset 4, and 3 was next")
     assert judged(sought("b", 1, 4)) == []
 
 

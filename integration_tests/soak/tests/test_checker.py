@@ -275,6 +275,11 @@ def test_nothing_is_assigned_twice_in_a_row() -> None:
     assert rules(Script("a").gains(1).gains(2).revokes(3).ends(4)) == ["assigned twice"]
 
 
+def test_what_is_revoked_was_assigned_and_what_was_assigned_is_revoked() -> None:
+    assert rules(Script("a").gains(1).revokes(2).revokes(3).ends(4)) == ["not assigned"]
+    assert rules(Script("a").gains(1).ends(4)) == ["not revoked"]
+
+
 # --- Messages
 
 
@@ -303,7 +308,7 @@ def test_an_owner_that_begins_too_late_skips_messages_even_if_another_reads_them
     second = Script("b").gains(3.1).consumes(3.2, 2)
     third = Script("c").gains(9).consumes(9.1, 1, 2).commits(9.5, 3).revokes(10).ends(11)
 
-    assert rules(first, second, third, produced=3, faults=[killed("b", 4)]) == ["skipped"]
+    assert rules(first, second, third, produced=3, faults=[killed("b", 4)]) == ["started elsewhere"]
 
 
 def test_a_gap_within_an_assignment_is_skipped_too() -> None:
@@ -327,14 +332,14 @@ def test_but_no_further_back_than_the_last_commit() -> None:
     (violation,) = findings_of(dead, successor, faults=[killed("a", 3)]).violations
 
     assert violation.rule == "behind the commit"
-    assert violation.text == "began at offset 1, although 2 had been committed before"
+    assert violation.text == "b started at t [0], offset 1; before, 3 was next; 2 had been committed before"
 
 
 def test_nothing_comes_again_after_a_handover_in_good_order() -> None:
     first = Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 1).revokes(3).ends(4)
     second = Script("b").gains(3.1).consumes(3.2, 1).commits(3.5, 2).revokes(9).ends(10)
 
-    assert rules(first, second) == ["duplicate"]
+    assert rules(first, second) == ["consumed twice"]
 
 
 def test_unless_the_commit_of_the_handover_failed() -> None:
@@ -362,7 +367,7 @@ def test_a_seek_back_is_a_reason_for_duplicates_and_no_other_start_is() -> None:
         return Script("a").gains(1).consumes(2, 0, 1).commits(2.5, 2).revokes(3).ends(4)
 
     assert rules(first(), second(Sought(3.2, P, 1)), produced=3) == []
-    assert rules(first(), second(), produced=3) == ["behind the commit", "duplicate"]
+    assert rules(first(), second(), produced=3) == ["behind the commit", "consumed twice"]
 
 
 def test_a_seek_goes_no_further_than_what_was_given() -> None:
@@ -383,7 +388,9 @@ def test_an_end_is_where_the_next_message_comes() -> None:
 
 def test_an_end_may_come_first_and_not_beyond_what_was_given() -> None:
     assert rules(Script("a").gains(1).does(EndReached(2, 1.9, P, 0)).revokes(3).ends(4)) == []
-    assert rules(Script("a").gains(1).does(EndReached(2, 1.9, P, 1)).revokes(3).ends(4)) == ["skipped"]
+    assert rules(Script("a").gains(1).does(EndReached(2, 1.9, P, 1)).revokes(3).ends(4)) == [
+        "started elsewhere"
+    ]
     assert rules(Script("a").does(EndReached(2, 1.9, P, 0)).ends(4)) == ["not owned"]
 
 
@@ -408,7 +415,7 @@ def test_each_interruption_is_blamed_for_the_loss_that_has_no_other() -> None:
     member = Script("a").gains(1).gains(1, other).consumes(2, 0)
     member.does(consumed(2.01, 2.005, other, 0, ""), Interrupted(2.1, 2.05))
     member.does(consumed(2.2, 2.15, other, 2, ""), Interrupted(2.4, 2.3))
-    member.consumes(3, 2).commits(3.5, 3).revokes(4).ends(5)
+    member.consumes(3, 2).commits(3.5, 3).revokes(4).does(Revoked(4.1, (other,), lost=False)).ends(5)
 
     assert rules(member) == []
 
@@ -446,7 +453,7 @@ def test_a_message_may_be_consumed_while_another_threads_close_commits_what_was_
     successor = Script("b").gains(3.2).consumes(3.3, 1).commits(3.5, 2).revokes(9).ends(10)
 
     assert rules(member(consumed=3.05), successor, produced=2) == []
-    assert rules(member(consumed=2.97), successor, produced=2) == ["duplicate"]
+    assert rules(member(consumed=2.97), successor, produced=2) == ["consumed twice"]
 
 
 # --- Deleted and re-created topics
@@ -465,7 +472,7 @@ def test_each_incarnation_of_a_topic_begins_anew() -> None:
     ]
 
     assert rules(first, second, faults=DELETED, stored=stored) == []
-    assert rules(first, second, stored=stored) == ["behind the commit", "duplicate"]
+    assert rules(first, second, stored=stored) == ["behind the commit", "consumed twice"]
     assert rules(first, second, faults=DELETED, stored=[stored[0], *stored[2:]]) == ["commit went back"]
 
 

@@ -74,6 +74,32 @@ class Breach:
         """The offsets of the messages."""
         return Span(*self.partition, self.start, self.stop)
 
+    def __str__(self) -> str:
+        """Return what the member did."""
+        topic, number = self.partition
+        place = f"{topic} [{number}]"
+        return _WORDS[self.rule].format(
+            self, place=place, what=self.span if self.stop > self.start else f"{place}, offset {self.start}"
+        )
+
+
+_NEXT = "{0.member} reached {what}, and {0.expected} was next"
+_WORDS = {
+    Rule.TWO_OWNERS: "{0.window}, while {0.other}",
+    Rule.ASSIGNED_TWICE: "{0.member} was assigned {place}, and owned it",
+    Rule.NOT_ASSIGNED: "{place} was revoked of {0.member}, which did not own it",
+    Rule.NOT_REVOKED: "{0.member} left, and {place} was not revoked",
+    Rule.NOT_OWNED: "{0.member} reached {what}, and did not own the partition",
+    Rule.STARTED_ELSEWHERE: "{0.member} started at {what}; before, {0.expected} was next",
+    Rule.SKIPPED: _NEXT,
+    Rule.WENT_BACK: _NEXT,
+    Rule.WRONG_END: _NEXT,
+    Rule.CONSUMED_TWICE: "{0.member} received {what} again, after {0.other}",
+    Rule.COMMIT_WENT_BACK: "{0.member} committed {0.start} of {place}, after {0.expected}",
+    Rule.COMMIT_BEYOND: "{0.member} committed {0.start} of {place}, and {0.expected} was next",
+}
+"""A breach in words, with the partition's name and the offsets."""
+
 
 class PartitionLog:
     """Deliveries and commits of a partition since its topic was created.
