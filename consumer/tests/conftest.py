@@ -434,7 +434,7 @@ class Scene:
 
     def expel(self, consumer: Consumer) -> None:
         """Take a member out of the group behind its back."""
-        identity = self.member_of(consumer)._membership.identity
+        identity = self.member_of(consumer).membership.identity
         assert self.ask(lambda network: network.leave(identity, "expelled by the test")) == 0
 
 

@@ -70,7 +70,7 @@ class Stage:
 
     @property
     def applier(self) -> AssignmentApplier:
-        return self.member._applier
+        return self.member.applier
 
     def gain(
         self, partitions: Partitions, committed: dict[tuple[str, int], int] | None = None, **fields: Any
@@ -80,7 +80,7 @@ class Stage:
         with polled(self.consumer):
             owned = fields.pop("owned", partitions)
             event = Assign(next(self.tickets), partitions, owned, offsets, ME, timeline, **fields)
-            self.member._applier._committed.on_fetched(offsets)
+            self.member.applier._committed.on_fetched(offsets)
             self.applier.assign(self.consumer, event, {})
 
     def revoke(self, partitions: Partitions, *, lost: bool = False, cooperative: bool = False) -> None:
@@ -451,7 +451,7 @@ def test_an_assignment_that_ctrl_c_interrupts_starts_at_what_was_committed_since
     """After the exception, an application may commit what it consumed of partitions assigned by hand."""
     fetched = {("t", 0): Offset(3), ("t", 1): Offset(4)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, fetched, ME, None, cooperative)
-    stage.member._applier._committed.on_fetched(gain.offsets)
+    stage.member.applier._committed.on_fetched(gain.offsets)
 
     def interrupt(*_: object) -> None:
         monkeypatch.undo()
@@ -480,11 +480,11 @@ def test_the_session_limits_the_fast_path_from_the_first_message_on(
 
     stage.gain({"t": (0,)}, {("t", 0): 7})
 
-    assert not member._membership.owned
+    assert not member.membership.owned
     assert member.fast_path_until == 50.0
     assert member.session_expired
     monkeypatch.setattr(Membership, "identity", MemberIdentity())
-    member._ownership.identity = ME
+    member.ownership.identity = ME
     assert member.fast_path_until == 0.0
 
 
@@ -495,8 +495,8 @@ def test_no_message_is_returned_before_a_busy_network_thread_has_revoked(
     member = stage.member
     stage.gain({"t": (0,)}, {("t", 0): 7})
     assert not member.hold(0.0)
-    monkeypatch.setattr(member._manual, "subscribed", True)
-    monkeypatch.setattr(member._driver, "call_and_wait", lambda *_: None)
+    monkeypatch.setattr(member.manual, "subscribed", True)
+    monkeypatch.setattr(member.driver, "call_and_wait", lambda *_: None)
 
     stage.consumer.unsubscribe()
 
@@ -513,16 +513,16 @@ def test_an_assignment_of_an_expired_session_does_not_keep_close_busy(
     """`close` did not take it, and did not wait while it was there: it used a core until it was withdrawn."""
     monkeypatch.setattr(Membership, "session_until", 0.0)
     member = stage.member
-    member._events._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
+    member.events._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, ME, None))
     with polled(stage.consumer):
         member.serve(stage.consumer)
-        assert member._events._inbox
-        member._events.closing = True
+        assert member.events._inbox
+        member.events.closing = True
         member.serve(stage.consumer)
 
-    assert not member._events._inbox
+    assert not member.events._inbox
     assert not stage.assigned()
-    member._events.closing = False
+    member.events.closing = False
 
 
 def test_a_close_revokes_nothing_whose_on_assign_an_exception_has_prevented(
@@ -539,12 +539,12 @@ def test_a_close_revokes_nothing_whose_on_assign_an_exception_has_prevented(
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(RuntimeError):
         patched.setattr(assignment_applier, "TopicPartition", interrupt)
         stage.applier.assign(stage.consumer, event, {})
-    assert stage.member._ownership
-    member._events._inbox.put(event)
+    assert stage.member.ownership
+    member.events._inbox.put(event)
     stage.consumer.close()
 
     assert stage.called == []
-    assert not stage.member._ownership
+    assert not stage.member.ownership
 
 
 def test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll(
@@ -593,22 +593,22 @@ def test_what_was_read_by_hand_is_committed_once_if_an_exception_interrupts_the_
 ) -> None:
     """The poll after a signal handler's exception committed the target of a seek back, and went on there."""
     member = stage.member
-    server = member._events
+    server = member.events
     committed: list[object] = []
     monkeypatch.setattr(server, "_commit_replaced", lambda _, event: committed.append(event))
     monkeypatch.setattr(Membership, "session_until", property(lambda _: math.inf))
     monkeypatch.setattr(stage.applier, "prepare", lambda *_: True)
     event = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {}, ME, None)
-    member._events._inbox.put(event)
+    member.events._inbox.put(event)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier._offsets, "set_start_offsets", _interrupt)
         server._serve_events(stage.consumer)
-    assert member._events._inbox
+    assert member.events._inbox
     with polled(stage.consumer):
         server._serve_events(stage.consumer)
     assert committed == [event]
-    assert not member._events._inbox
+    assert not member.events._inbox
 
 
 def test_an_assignment_that_an_exception_interrupts_was_taken(
@@ -616,7 +616,7 @@ def test_an_assignment_that_an_exception_interrupts_was_taken(
 ) -> None:
     """Otherwise max.poll.interval.ms would not begin, if it is the first one."""
     member = stage.member
-    server = member._events
+    server = member.events
     called: list[str] = []
     monkeypatch.setattr(server._driver, "call", lambda method, *_: called.append(method.__name__))
 
@@ -672,7 +672,7 @@ def test_a_seek_between_on_assign_and_the_assignment_that_an_exception_has_delay
     stage.applier.on_assign = stage.notify("assign")
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
-    stage.member._applier._committed.on_fetched(gain.offsets)
+    stage.member.applier._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "_with_starts", _interrupt)
@@ -697,7 +697,7 @@ def test_an_assignment_by_hand_replaces_one_that_an_exception_has_delayed(
     stage.applier.on_assign = stage.notify("assign")
     offsets = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1)}, offsets, ME, None)
-    stage.member._applier._committed.on_fetched(gain.offsets)
+    stage.member.applier._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "_with_starts", _interrupt)
@@ -732,7 +732,7 @@ def test_an_unassignment_by_hand_leaves_the_rest_of_an_assignment_that_an_except
     stage.gain({"t": (9,)}, {("t", 9): 2}, cooperative=True)
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(next(stage.tickets), {"t": (0, 1)}, {"t": (0, 1, 9)}, committed, ME, None, cooperative=True)
-    stage.member._applier._committed.on_fetched(gain.offsets)
+    stage.member.applier._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, interrupted, _interrupt)
@@ -751,7 +751,7 @@ def test_an_assignment_that_an_exception_has_delayed_replaces_what_was_assigned_
     """A handler raised when on_assign had returned; the partition went on where it was read by hand."""
     stage.consumer.assign([TopicPartition("t", 0, 27)])
     gain = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {("t", 0): Offset(21)}, ME, None)
-    stage.member._applier._committed.on_fetched(gain.offsets)
+    stage.member.applier._committed.on_fetched(gain.offsets)
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
         patched.setattr(stage.applier, "assign_in_callback", _interrupt)
@@ -771,9 +771,7 @@ def test_a_partition_assigned_again_goes_on_at_the_commit_under_way_even_if_a_la
     """A member that joins has its later commit rejected at once; the earlier one has been sent."""
     member = stage.member
     ends: list[Callable[[CommitResult], None]] = []
-    monkeypatch.setattr(
-        member._committer._driver, "commit", lambda _offsets, _deadline, end: ends.append(end)
-    )
+    monkeypatch.setattr(member.committer._driver, "commit", lambda _offsets, _deadline, end: ends.append(end))
     monkeypatch.setattr(committer, "_UNDER_WAY_TIMEOUT", 0.0)
     for offset in (23, 30):
         stage.consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=True)
@@ -797,7 +795,7 @@ def test_a_seek_after_an_interrupted_assignment_is_not_undone(
     """
     committed = {("t", 0): Offset(5), ("t", 1): Offset(7)}
     gain = Assign(1, {"t": (0, 1)}, {"t": (0, 1)}, committed, ME, None, cooperative)
-    stage.member._applier._committed.on_fetched(gain.offsets)
+    stage.member.applier._committed.on_fetched(gain.offsets)
     offsets, prefetch = stage.applier._offsets, stage.applier._prefetch
 
     with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
@@ -993,7 +991,7 @@ def test_an_assignment_is_not_applied_if_its_session_ended_while_it_was_prepared
     """A process was stopped while librdkafka looked the topics up, woke, and called on_assign too late."""
     stage = new_stage()
     assert isinstance(stage.consumer._member, ClassicMembership)
-    inbox, ends = stage.consumer._member._events._inbox, [math.inf]
+    inbox, ends = stage.consumer._member.events._inbox, [math.inf]
     stage.applier.on_assign = stage.notify("assigned")
     monkeypatch.setattr(Membership, "session_until", property(lambda _: ends[0]))
 
@@ -1022,9 +1020,9 @@ def test_a_revocation_that_is_applied_after_the_session_is_a_loss(
     stage.gain({"t": (0,)})
     stage.applier.on_revoke, stage.applier.on_lost = stage.notify("revoked"), stage.notify("lost")
     member = stage.member
-    monkeypatch.setattr(member._membership.facts, "identity", ME)
+    monkeypatch.setattr(member.membership.facts, "identity", ME)
     monkeypatch.setattr(Membership, "session_until", property(lambda _: session_until))
-    member._events._inbox.put(Revoke(2, {"t": (0,)}, lost=False, identity=ME))
+    member.events._inbox.put(Revoke(2, {"t": (0,)}, lost=False, identity=ME))
 
     stage.consumer.poll(0)
 

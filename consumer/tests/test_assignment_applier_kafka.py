@@ -32,7 +32,7 @@ def prepare(applier: AssignmentApplier, consumer: "Consumer", event: Assign) -> 
 
 def gain(scene: "Scene", consumer: "Consumer", topic: str) -> None:
     """Assign a partition as the membership does, of a group that has committed nothing."""
-    applier = scene.member_of(consumer)._applier
+    applier = scene.member_of(consumer).applier
     partitions = {topic: (0,)}
     event = Assign(1, partitions, partitions, {}, MemberIdentity(3, "m-1", "range"), None)
     prepare(applier, consumer, event)
@@ -108,7 +108,7 @@ def test_a_seek_in_on_assign_goes_where_it_says(scene: "Scene") -> None:
 def test_topics_that_are_gone_do_not_keep_the_others_waiting(scene: "Scene") -> None:
     topic = scene.topic(messages=10)
     consumer = scene.consumer()
-    applier = scene.member_of(consumer)._applier
+    applier = scene.member_of(consumer).applier
     gone = {f"gone-{number}": (0,) for number in range(8)}
     event = Assign(
         1, {topic: (0,), **gone}, {topic: (0,), **gone}, {}, MemberIdentity(3, "m-1", "range"), None

@@ -291,7 +291,7 @@ def test_the_transaction_of_a_zombie_is_fenced(scene: "Scene", *, knows: bool) -
     scene.own(successor, 1)
     if knows:
         scene.poll_until(
-            lambda: not scene.member_of(zombie)._membership.identity.valid,
+            lambda: not scene.member_of(zombie).membership.identity.valid,
             successor,
             what="the zombie's heartbeat",
         )

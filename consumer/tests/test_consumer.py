@@ -67,7 +67,7 @@ def member_of(consumer: Consumer) -> ClassicMembership:
 
 
 def thread_of(consumer: Consumer) -> threading.Thread:
-    return member_of(consumer)._driver._network._thread
+    return member_of(consumer).driver._network._thread
 
 
 # --- Making one -----------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_a_callback_of_librdkafka_that_raises_leaves_poll_once() -> None:
 def test_what_a_callback_raised_is_raised_before_the_next_event_is_served() -> None:
     with Consumer(NOWHERE) as consumer:
         member_of(consumer).failures.record(ValueError("mine"))
-        member_of(consumer)._events._inbox.put(MaxPollExceeded("the application did not poll"))
+        member_of(consumer).events._inbox.put(MaxPollExceeded("the application did not poll"))
 
         with pytest.raises(ValueError, match="mine"):
             consumer.poll(0)
@@ -267,7 +267,7 @@ def _taken(consumer: Consumer, call: str) -> list[Message]:
 @pytest.mark.parametrize("call", ["poll", "consume"])
 def test_an_error_of_the_group_is_handed_out_once_as_a_message(call: str) -> None:
     with Consumer(NOWHERE) as consumer:
-        inbox = member_of(consumer)._events._inbox
+        inbox = member_of(consumer).events._inbox
         inbox.put(
             Reported(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "JoinGroup failed: not allowed"))
         )
@@ -295,7 +295,7 @@ def test_an_error_of_the_group_is_returned_by_the_next_call_if_a_signal_handler_
     with Consumer(NOWHERE) as consumer:
         take = functools.partial(_taken, consumer, call)
         for place in itertools.count(1):
-            member_of(consumer)._events._inbox.put(fenced)
+            member_of(consumer).events._inbox.put(fenced)
             raised, returned = interrupted(place, take)
             messages = [*(returned or ()), *take(), *take(), *take()]
             assert {message.error().code() for message in messages} == {KafkaError._FATAL}
@@ -314,7 +314,7 @@ def test_an_error_that_was_returned_is_not_returned_again_if_a_signal_handler_ra
     with Consumer(NOWHERE) as consumer:
         take = functools.partial(_taken, consumer, call)
         for place in itertools.count(1):
-            member_of(consumer)._events._inbox.put(exceeded)
+            member_of(consumer).events._inbox.put(exceeded)
             assert len(take()) == 1
             raised, returned = interrupted(place, take)
             assert [*(returned or ()), *take(), *take()] == []
@@ -357,17 +357,17 @@ def test_a_batch_is_not_cut_short(monkeypatch: pytest.MonkeyPatch, due: str) -> 
     with Consumer({**NOWHERE, "on_commit": lambda *_: called.append("on_commit")}) as consumer:
         member = member_of(consumer)
         consumer.add_listener(_LoadChecks(called))
-        monkeypatch.setattr(member._applier, "is_prepared", lambda _: False)
+        monkeypatch.setattr(member.applier, "is_prepared", lambda _: False)
 
         def meanwhile() -> None:
             if due == "commit":
                 result = CommitResult({("t", 0): 0})
-                member._committer.ended.append(CommitEnded([T0], {}, result, None))
+                member.committer.ended.append(CommitEnded([T0], {}, result, None))
                 consumer._guard.wake()
             elif due == "load check":
-                member._events._inbox.put(LoadChecked(1, LoadCheckOutcome.UNCHANGED))
+                member.events._inbox.put(LoadChecked(1, LoadCheckOutcome.UNCHANGED))
             else:
-                member._events._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, MemberIdentity(), None))
+                member.events._inbox.put(Assign(1, {"t": (0,)}, {"t": (0,)}, {}, MemberIdentity(), None))
 
         assert _consume(consumer, monkeypatch, meanwhile) == pytest.approx(1.0)
 
@@ -383,9 +383,9 @@ def test_a_batch_is_returned_before_what_may_revoke_its_partitions_or_raise(
 
         def meanwhile() -> None:
             if due == "revocation":
-                member._events._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
+                member.events._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
             elif due == "error":
-                member._events._inbox.put(TopicUnavailable("u", 3))
+                member.events._inbox.put(TopicUnavailable("u", 3))
             elif due == "exception":
                 member.failures.record(ValueError("mine"))
             else:
@@ -404,8 +404,8 @@ def test_a_revocation_that_comes_after_the_membership_was_lost_is_told_as_lost()
         consumer.subscribe(
             ["t"], on_revoke=lambda *_: called.append("revoke"), on_lost=lambda *_: called.append("lost")
         )
-        assert not member_of(consumer)._membership.identity.valid
-        member_of(consumer)._events._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
+        assert not member_of(consumer).membership.identity.valid
+        member_of(consumer).events._inbox.put(Revoke(1, {"t": (0,)}, lost=False))
         consumer.poll(0)
 
     assert called == ["lost"]
@@ -447,8 +447,8 @@ def test_what_on_commit_says_comes_before_on_revoke() -> None:
     with Consumer(config) as consumer:
         member = member_of(consumer)
         consumer.subscribe(["t"], on_revoke=lambda *_: calls.append("on_revoke"))
-        member._events._inbox.put(Revoke(1, {}, lost=False))
-        member._committer.ended.append(CommitEnded([], {}, CommitResult({}), None))
+        member.events._inbox.put(Revoke(1, {}, lost=False))
+        member.committer.ended.append(CommitEnded([], {}, CommitResult({}), None))
         consumer.poll(0)
         assert calls == ["on_commit", "on_revoke"]
 
@@ -490,11 +490,11 @@ def test_what_was_stored_goes_with_the_partition() -> None:
             consumer.assign([T0])
             consumer.store_offsets(offsets=[TopicPartition("t", 0, 9), TopicPartition("other", 0, 9)])
             assert list(
-                member_of(consumer)._offsets.pending(lambda: Native.position(consumer, consumer.assignment()))
+                member_of(consumer).offsets.pending(lambda: Native.position(consumer, consumer.assignment()))
             ) == [("t", 0)]
             give_up()
             assert (
-                member_of(consumer)._offsets.pending(lambda: Native.position(consumer, consumer.assignment()))
+                member_of(consumer).offsets.pending(lambda: Native.position(consumer, consumer.assignment()))
                 == {}
             )
 
@@ -509,12 +509,12 @@ def test_the_metadata_after_a_loss_is_still_that_of_the_last_assignment() -> Non
     """Without a generation the coordinator would take the offsets of a transaction, from a zombie too."""
     former = MemberIdentity(3, "m-1", "range")
     with Consumer(NOWHERE) as consumer:
-        member_of(consumer)._ownership.identity = former
-        member_of(consumer)._manual.subscribed = True
-        assert not member_of(consumer)._membership.identity.valid
+        member_of(consumer).ownership.identity = former
+        member_of(consumer).manual.subscribed = True
+        assert not member_of(consumer).membership.identity.valid
         assert consumer.consumer_group_metadata() == group_metadata.encode(former, "g", None)
 
-        member_of(consumer)._manual.subscribed = False
+        member_of(consumer).manual.subscribed = False
         consumer.assign([T0])
         assert consumer.consumer_group_metadata() == group_metadata.encode(MemberIdentity(), "g", None)
 
@@ -523,8 +523,8 @@ def test_the_metadata_of_a_member_that_keeps_partitions_have_the_groups_generati
     """In a cooperative group they are consumed on while the new assignment is awaited."""
     former, present = MemberIdentity(3, "m-1", "cooperative-sticky"), MemberIdentity(4, "m-1", "c")
     with Consumer({**NOWHERE, "partition.assignment.strategy": "cooperative-sticky"}) as consumer:
-        facts = member_of(consumer)._membership.facts
-        member_of(consumer)._ownership.identity, facts.identity = former, present
+        facts = member_of(consumer).membership.facts
+        member_of(consumer).ownership.identity, facts.identity = former, present
 
         facts.owned = {"t": (0,)}
         assert consumer.consumer_group_metadata() == group_metadata.encode(present, "g", None)
@@ -650,7 +650,7 @@ def test_a_close_does_not_wait_for_ever_for_its_own_thread(monkeypatch: pytest.M
     monkeypatch.setattr("groupwright.consumer._membership.classic_membership._STOP_TIMEOUT", 0.1)
     consumer = Consumer(NOWHERE)
     thread, let_go = thread_of(consumer), threading.Event()
-    member_of(consumer)._driver._network.call_soon(lambda: let_go.wait(PATIENCE))
+    member_of(consumer).driver._network.call_soon(lambda: let_go.wait(PATIENCE))
     consumer.close()
 
     assert thread.is_alive()
@@ -738,7 +738,7 @@ def test_one_that_is_collected_by_its_own_thread_ends_it(
     gc.disable()
     try:
         owner = Owner()
-        network, gone = member_of(owner.consumer)._driver._network, weakref.ref(owner)
+        network, gone = member_of(owner.consumer).driver._network, weakref.ref(owner)
         thread = network._thread
         del owner
         assert gone() is not None

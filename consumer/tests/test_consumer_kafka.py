@@ -340,7 +340,7 @@ def test_a_member_leaves_if_signal_handlers_raise_while_close_waits(
     consumer.subscribe([topic], on_revoke=lambda *_: calls.append("on_revoke"))
     scene.take(consumer, 1)
     assert isinstance(consumer._member, ClassicMembership)
-    inbox = consumer._member._events._inbox
+    inbox = consumer._member.events._inbox
     wait, raised = inbox.wait, list[float]()
 
     def interrupted(seconds: float) -> None:

@@ -131,9 +131,9 @@ def test_consuming_and_committing_go_on_while_the_group_waits_for_a_slow_member(
     scene.poll(fast, 40)
     theirs.subscribe(slow, topic)
     scene.poll_until(lambda: len(mine.owned) == len(theirs.owned) == 2 == len(mine.rebalances), fast, slow)
-    membership = scene.member_of(fast)._membership
+    membership = scene.member_of(fast).membership
     slow.subscribe([topic, "another"])  # it joins by itself; what it is then assigned waits for its poll
-    scene.poll_until(lambda: len(mine.rebalances) == 3 and bool(scene.member_of(slow)._events._inbox), fast)
+    scene.poll_until(lambda: len(mine.rebalances) == 3 and bool(scene.member_of(slow).events._inbox), fast)
     late.subscribe([topic])
     scene.poll_until(
         lambda: membership.state is State.PREPARING_REBALANCE, fast, late, what="the parked JoinGroup"

@@ -26,12 +26,12 @@ def recover(scene: "Scene", consumer: "Consumer", monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(handle_recovery, "request_metadata", lambda _consumer, topic: handles.append(topic))
         patch.setattr(handle_recovery, "_CHECK_INTERVAL", 0.0)
-        member._recovery.next_check = 0.0
+        member.recovery.next_check = 0.0
         consumer._guard.wake()
         while len(handles) < 3:
             messages.append(consumer.poll(0))
             consumer._guard.wake()
-    assert member._recovery.next_check > 0.0
+    assert member.recovery.next_check > 0.0
     return [message for message in messages if message is not None]
 
 
@@ -45,7 +45,7 @@ def test_recreating_the_handle_loses_and_duplicates_nothing(
     taken = scene.poll(consumer, 150)
 
     taken += recover(scene, consumer, monkeypatch)
-    generation = scene.member_of(consumer)._membership.identity.generation
+    generation = scene.member_of(consumer).membership.identity.generation
     assert sum(max(p.offset, 0) for p in consumer.position(consumer.assignment())) == len(taken)
     taken += scene.poll(consumer, 400 - len(taken))
 
@@ -53,7 +53,7 @@ def test_recreating_the_handle_loses_and_duplicates_nothing(
     assert found == [(partition, offset) for partition in (0, 1) for offset in range(200)]
     consumer.commit(asynchronous=False)
     assert scene.committed(topic, partitions=2) == [200, 200]
-    assert scene.member_of(consumer)._membership.identity.generation == generation
+    assert scene.member_of(consumer).membership.identity.generation == generation
 
 
 def test_a_pause_and_a_seek_outlast_a_new_handle(scene: "Scene", monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,7 @@ def test_a_topic_that_nobody_has_does_not_rebalance_the_group_in_a_loop(scene: "
     consumer.subscribe([topic, "of-nobody"], on_assign=lambda _, partitions: assigned.append(len(partitions)))
     scene.own(consumer, 1)
     looked: list[None] = []
-    watch = scene.member_of(consumer)._membership._topic_monitor
+    watch = scene.member_of(consumer).membership._topic_monitor
     found = watch.found
 
     def count(answer: MetadataResponse, now: float) -> None:

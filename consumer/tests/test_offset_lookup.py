@@ -180,9 +180,9 @@ def test_no_poll_waits_for_a_broker_that_does_not_answer(reset: str) -> None:
             member = consumer._member
             assert isinstance(member, ClassicMembership)
             gained = {f"t{number}": (0,) for number in range(10)}
-            member._events._inbox.put(Assign(1, gained, gained, {}, MemberIdentity(3, "m", "range"), None))
+            member.events._inbox.put(Assign(1, gained, gained, {}, MemberIdentity(3, "m", "range"), None))
             polls, began = 0, time.monotonic()
-            while member._events._inbox:
+            while member.events._inbox:
                 assert time.monotonic() < began + PATIENCE
                 assert consumer.poll(0) is None
                 polls += 1

@@ -19,7 +19,7 @@ STRATEGIES = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"]
 
 
 def generation(scene: "Scene", consumer: Consumer) -> int:
-    return scene.member_of(consumer)._membership.identity.generation
+    return scene.member_of(consumer).membership.identity.generation
 
 
 def numbers(consumer: Consumer) -> set[int]:
@@ -149,7 +149,7 @@ def test_one_whose_place_was_taken_while_it_joined_is_told(scene: "Scene", strat
     holder.subscribe([topic])
     scene.own(holder, 2)
     first = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one")
-    membership = scene.member_of(first)._membership
+    membership = scene.member_of(first).membership
     first.subscribe([topic])
     wait_until(lambda: scene.members() == 2, "the JoinGroup of the first")
     usurper = scene.consumer(partition_assignment_strategy=strategy, group_instance_id="one")

@@ -145,7 +145,7 @@ def test_processing_time_decides_who_owns_what(scene: "Scene", caplog: pytest.Lo
         work_on(message)
     second.subscribe([topic])
 
-    assert shares(scene, [first, second], 4) == [[0, 1, 3], [2]], scene.member_of(first)._meter.times()
+    assert shares(scene, [first, second], 4) == [[0, 1, 3], [2]], scene.member_of(first).meter.times()
     assert "ProcessingTime(rate=Throughput(window=300.0)) knows the weights of 1 topics of 1" in caplog.text
 
 
@@ -179,7 +179,7 @@ def test_a_new_group_learns_what_its_messages_cost(scene: "Scene", caplog: pytes
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(work, range(2)))
-    assert is_learned.is_set(), [scene.member_of(each)._meter.times() for each in consumers]
+    assert is_learned.is_set(), [scene.member_of(each).meter.times() for each in consumers]
     assert caplog.text.count("the members rebalance to send how long they take for messages") == 1
 
 
@@ -226,7 +226,7 @@ def test_a_source_that_fails_later_leaves_the_last_weights(
     assert shares(scene, [leader, follower], 4) == [[0], [1, 2, 3]]
 
     def generation() -> int:
-        return scene.member_of(follower)._membership.identity.generation
+        return scene.member_of(follower).membership.identity.generation
 
     before, asked = generation(), source.asked
     # The last rebalance completed the one before, with the same weights.
@@ -272,7 +272,7 @@ def test_a_load_check_moves_what_has_become_too_heavy_and_then_rests(
     heavy = before[0]
 
     def generation() -> int:
-        return scene.member_of(consumers[0])._membership.identity.generation
+        return scene.member_of(consumers[0]).membership.identity.generation
 
     checks = source.asked + 3
     settled = generation()
@@ -349,7 +349,7 @@ def test_an_eager_group_keeps_its_assignment_within_the_tolerance(scene: "Scene"
         return list(map(numbers, consumers))
 
     def generation(consumer: Consumer) -> int:
-        return scene.member_of(consumer)._membership.identity.generation
+        return scene.member_of(consumer).membership.identity.generation
 
     assert rejoin(5, 5, 6, 4.3) == before
     assert sorted(rejoin(2, 6, 3, 1)) == [[0, 2, 3], [1]], "partition 2 alone moves"

@@ -99,23 +99,23 @@ class Application:
     @property
     def session_until(self) -> int | None:
         """End of its session as the member knows it, in microseconds; None if it has none."""
-        ends = self.consumer._member._membership.session_until
+        ends = self.consumer._member.membership.session_until
         return None if ends == math.inf else int((ends - runtime.BEGINNING) * SECOND)
 
     @property
     def generation(self) -> int:
         """Its present generation; -1 outside of any."""
-        return int(self.consumer._member._membership.identity.generation)
+        return int(self.consumer._member.membership.identity.generation)
 
     @property
     def is_in_round(self) -> bool:
         """True while its JoinGroup or SyncGroup is under way."""
-        return bool(self.consumer._member._membership.facts.step in PARKED)
+        return bool(self.consumer._member.membership.facts.step in PARKED)
 
     @property
     def is_unconfirmed(self) -> bool:
         """True if it lost the coordinator in a round that gave it its member id."""
-        facts = self.consumer._member._membership.facts
+        facts = self.consumer._member.membership.facts
         return bool(facts.unconfirmed_id == facts.identity.member_id != "")
 
     @property
@@ -126,7 +126,7 @@ class Application:
     @property
     def needs_coordinator(self) -> bool:
         """True if its consumer has to look up the coordinator, and does not now."""
-        membership = self.consumer._member._membership
+        membership = self.consumer._member.membership
         return bool(membership.facts.needs_coordinator and membership.coordinator.needs_lookup)
 
     def broken(self, guarantee: str, detail: str) -> None:
@@ -302,7 +302,7 @@ class Application:
             self._observer.asked(self, _asked(**what))
             consumer.commit(asynchronous=True, **what)
             return None
-        before, is_lost = set(self._owned), not what and consumer._member._membership.has_lost_partitions
+        before, is_lost = set(self._owned), not what and consumer._member.membership.has_lost_partitions
         done: list[TopicPartition] = []
         failure: str | None = None
         try:
@@ -384,7 +384,7 @@ class Application:
             try:
                 self.consumer.seek(TopicPartition(*key, offset))
             except KafkaException:
-                if not self.consumer._member._membership.fenced:
+                if not self.consumer._member.membership.fenced:
                     raise
                 break  # fenced within the callback: as with librdkafka, nothing is assigned
             self._observer.sought(self, key, offset)
@@ -404,7 +404,7 @@ class Application:
                 self._observer.sought(self, key, offset)
 
     def _on_revoke(self, consumer: Any, partitions: list[TopicPartition]) -> None:
-        if consumer._member._membership.has_lost_partitions:
+        if consumer._member.membership.has_lost_partitions:
             self.broken("on_lost is called for partitions that are lost", "on_revoke was called")
         try:
             self._work_in_callback()

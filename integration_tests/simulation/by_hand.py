@@ -42,7 +42,7 @@ class HandMember(RealMember):
     @property
     def session_until(self) -> int | None:
         """End of its session; what was assigned by hand is read beyond it."""
-        return super().session_until if self.consumer._member._ownership else None
+        return super().session_until if self.consumer._member.ownership else None
 
     def resume_all(self) -> None:
         """Have the application resume what it has paused, and assign everything, for good."""
@@ -60,11 +60,11 @@ class HandMember(RealMember):
     @property
     def _holds_partitions(self) -> bool:
         """True if the next poll revokes the group's partitions, as after `unsubscribe`."""
-        return not self._is_subscribed and bool(self.consumer._member._ownership)
+        return not self._is_subscribed and bool(self.consumer._member.ownership)
 
     def must_return(self, why: str, since: int | None = None) -> None:
         """Expect no revocation of partitions that were assigned by hand."""
-        if self._is_subscribed and self.consumer._member._ownership:
+        if self._is_subscribed and self.consumer._member.ownership:
             super().must_return(why, since)
 
     def _act(self, consumer: Any) -> None:
@@ -90,7 +90,7 @@ class HandMember(RealMember):
     # --- The group
 
     def _join(self, consumer: Any) -> None:
-        is_first = consumer._member._membership.facts.last_generation < 0
+        is_first = consumer._member.membership.facts.last_generation < 0
         consumer.subscribe(
             list(self._random.choice((self.plan.topics, self.plan.topics[:1]))),
             on_assign=self._on_assign,

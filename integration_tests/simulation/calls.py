@@ -143,7 +143,7 @@ class CallChecks:
             if error.args[0].code() == KafkaError._STATE:
                 return
             raise
-        if not consumer._member._membership.fenced:  # a fenced member has no protocol any more
+        if not consumer._member.membership.fenced:  # a fenced member has no protocol any more
             self._member.broken(
                 "calls of the other rebalance protocol are refused", f"{call.__name__} is not"
             )

@@ -31,9 +31,7 @@ from groupwright.consumer._membership.snapshot import snapshot_of
 from groupwright.consumer._network.connections import Network
 from groupwright.consumer._protocol import group_metadata
 from groupwright.consumer._protocol.actions import Action
-from groupwright.consumer._protocol.consumer_protocol import (
-    needs_processing_times,
-)
+from groupwright.consumer._protocol.consumer_protocol import needs_processing_times
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import GroupMembershipOperation
 from groupwright.consumer._protocol.subscription import TopicSubscription, parse_subscription
@@ -45,15 +43,15 @@ _STOP_TIMEOUT = 2.0
 _FATAL = "Local: Fatal error: another consumer has taken this consumer's group.instance.id; close it"
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of a `ClassicMembership`; each class says what it does."""
+@dataclass(eq=False, repr=False)
+class ClassicMembership:
+    """A `GroupMembership` of the classic protocol. The class of each part says what that does."""
 
     config: ConsumerConfig
+    listeners: Listeners
+    failures: Failures
     guard: AccessGuard
     prefetch: PrefetchBuffer
-    failures: Failures
-    listeners: Listeners
     offsets: OffsetTracker
     network: Network
     meter: ProcessingMeter
@@ -65,44 +63,20 @@ class Parts:
     committer: Committer
     events: EventServer
     manual: ManualAssignment
-    native_config: NativeConfig
-
-
-class ClassicMembership:
-    """A `GroupMembership` of the classic protocol."""
-
-    def __init__(self, parts: Parts) -> None:
-        """Make one of these parts; `start` starts the network thread."""
-        self.listeners = parts.listeners
-        self.failures = parts.failures
-        self._config = parts.config
-        self._guard = parts.guard
-        self._prefetch = parts.prefetch
-        self._offsets = parts.offsets
-        self._network = parts.network
-        self._meter = parts.meter
-        self._membership = parts.membership
-        self._recovery = parts.recovery
-        self._driver = parts.driver
-        self._ownership = parts.ownership
-        self._applier = parts.applier
-        self._committer = parts.committer
-        self._events = parts.events
-        self._manual = parts.manual
-        self._native_config = parts.native_config
+    make_native_config: NativeConfig
 
     # --- Running ------------------------------------------------------------------------------------
 
     def start(self, handle: Handle) -> Callable[[], None]:
         """Start the network thread; return the finalizer of a consumer that is not closed."""
-        self._committer.busy.set_handle(handle)
-        self._driver.start()
-        if self._config.auto_commit:
-            self._driver.repeat(self._committer.busy.check)
-        if any(needs_processing_times(each) for each in self._config.assignors.values()):
-            self._prefetch.meter = self._meter
-            self._driver.repeat(self._meter.sample)
-        driver = self._driver  # the finalizer must not refer to the consumer or its callbacks
+        self.committer.busy.set_handle(handle)
+        self.driver.start()
+        if self.config.auto_commit:
+            self.driver.repeat(self.committer.busy.check)
+        if any(needs_processing_times(each) for each in self.config.assignors.values()):
+            self.prefetch.meter = self.meter
+            self.driver.repeat(self.meter.sample)
+        driver = self.driver  # the finalizer must not refer to the consumer or its callbacks
         return lambda: driver.abandon(_STOP_TIMEOUT)
 
     def stop(self) -> None:
@@ -110,62 +84,62 @@ class ClassicMembership:
 
         If `leave` has not waited for as long as that may take, the member still leaves.
         """
-        self._driver.stop(_STOP_TIMEOUT, leave=_STOP_TIMEOUT - self._events.waited)
-        self._committer.report_results(closing=True)
+        self.driver.stop(_STOP_TIMEOUT, leave=_STOP_TIMEOUT - self.events.waited)
+        self.committer.report_results(closing=True)
 
     @property
     def native_config(self) -> dict[str, Any]:
         """Configuration of librdkafka's handle."""
-        return self._native_config()
+        return self.make_native_config()
 
     @property
     def snapshot(self) -> MembershipSnapshot:
         """The membership at this moment."""
         return snapshot_of(
-            self._membership,
-            self._network.request_stats,
-            self._guard,
-            self._offsets.start_offsets | self._prefetch.seeded_offsets(),
-            self._prefetch.paused,
-            self._config.timing,
+            self.membership,
+            self.network.request_stats,
+            self.guard,
+            self.offsets.start_offsets | self.prefetch.seeded_offsets(),
+            self.prefetch.paused,
+            self.config.timing,
         )
 
     @property
     def in_callback(self) -> bool:
         """True if a rebalance callback is running."""
-        return self._applier.in_callback
+        return self.applier.in_callback
 
     @property
     def due(self) -> bool:
         """True if an event or an exception waits to be served."""
-        return self._events.due
+        return self.events.due
 
     @property
     def ends_batch(self) -> bool:
         """True if `serve` would revoke or assign partitions, return an error, or raise."""
-        return self._events.ends_batch
+        return self.events.ends_batch
 
     @property
     def fast_path_until(self) -> float:
         """Time until which nothing is due, in monotonic seconds, unless an event or an exception comes."""
-        return self._events.fast_path_until
+        return self.events.fast_path_until
 
     @property
     def session_expired(self) -> bool:
         """True if other members may own the partitions by now, after the process was stopped."""
-        return self._ownership.expired
+        return self.ownership.expired
 
     def serve(self, handle: Handle) -> Message | None:
         """Apply events and due commits before messages are returned; return an error for poll to return."""
-        return self._events.serve(handle)
+        return self.events.serve(handle)
 
     def serve_within_batch(self, handle: Handle) -> None:
         """Do what is due while `consume` has messages to return, except for what `ends_batch`."""
-        self._events.serve_within_batch(handle)
+        self.events.serve_within_batch(handle)
 
     def hold(self, seconds: float) -> bool:
         """Wait up to `seconds` if no message may be returned now; return whether it did."""
-        return self._events.hold(seconds)
+        return self.events.hold(seconds)
 
     # --- Subscribing --------------------------------------------------------------------------------
 
@@ -179,29 +153,29 @@ class ClassicMembership:
     ) -> None:
         """Join the group with these topics; an eager member that has partitions rebalances."""
         self._check_not_fenced("Failed to set subscription")
-        subscription = _read_topics(topics, self._config)
-        applier = self._applier
+        subscription = _read_topics(topics, self.config)
+        applier = self.applier
         applier.on_assign, applier.on_revoke, applier.on_lost = on_assign, on_revoke, on_lost
-        if not self._manual.subscribed:
+        if not self.manual.subscribed:
             # librdkafka connects now, as by its own `subscribe`, instead of a second later.
             request_metadata(handle)
-        self._manual.subscribed = True
-        self._change(self._membership.subscribe, subscription, revokes=not self._config.cooperative)
+        self.manual.subscribed = True
+        self._change(self.membership.subscribe, subscription, revokes=not self.config.cooperative)
 
     def unsubscribe(self, _handle: Handle) -> None:
         """Leave the group; the next poll revokes the partitions."""
         self._check_not_fenced("Failed to remove subscription")
-        if self._manual.subscribed:
-            self._manual.subscribed = False
-            self._change(self._membership.unsubscribe, revokes=True)
+        if self.manual.subscribed:
+            self.manual.subscribed = False
+            self._change(self.membership.unsubscribe, revokes=True)
 
     def enforce_rebalance(self, reason: str) -> None:
         """Have the next poll join the group again."""
         self._check_not_fenced("Failed to enforce a rebalance")
-        if not self._manual.subscribed:
+        if not self.manual.subscribed:
             detail = "enforce_rebalance() needs a group to join again: call subscribe() first"
             raise ConsumerError(KafkaError._STATE, detail)  # noqa: SLF001 - librdkafka's public code
-        self._driver.call(self._membership.enforce_rebalance, reason)
+        self.driver.call(self.membership.enforce_rebalance, reason)
 
     def _change(self, method: Callable[..., list[Action]], *args: object, revokes: bool) -> None:
         """Pass a change of the subscription to the membership.
@@ -211,64 +185,64 @@ class ClassicMembership:
         timeout of 0.
         """
         if revokes:
-            self._events.hold_until_revoked()
-        self._driver.call_and_wait(method, *args)
-        self._guard.wake()
+            self.events.hold_until_revoked()
+        self.driver.call_and_wait(method, *args)
+        self.guard.wake()
 
     def _check_not_fenced(self, words: str) -> None:
-        if self._membership.fenced:
+        if self.membership.fenced:
             raise ConsumerError(KafkaError._FATAL, f"{words}: {_FATAL}")  # noqa: SLF001 - public
 
     # --- The assignment -----------------------------------------------------------------------------
 
     def assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Replace the assignment; in a callback, choose offsets."""
-        self._manual.assign(handle, partitions)
+        self.manual.assign(handle, partitions)
 
     def unassign(self, handle: Handle) -> None:
         """Remove all partitions from the assignment."""
-        self._manual.unassign(handle)
+        self.manual.unassign(handle)
 
     def incremental_assign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Add partitions to the assignment."""
-        self._manual.incremental_assign(handle, partitions)
+        self.manual.incremental_assign(handle, partitions)
 
     def incremental_unassign(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Remove partitions from the assignment."""
-        self._manual.incremental_unassign(handle, partitions)
+        self.manual.incremental_unassign(handle, partitions)
 
     def seek(self, handle: Handle, partition: TopicPartition) -> None:
         """Continue at another offset."""
-        self._manual.seek(handle, partition)
+        self.manual.seek(handle, partition)
 
     def sought(self, key: TopicPartitionKey) -> int | None:
         """Return the offset of the last seek since the assignment; None without a seek."""
-        return self._offsets.sought(key)
+        return self.offsets.sought(key)
 
     def assignment(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions with the offsets they were assigned with, or OFFSET_STORED."""
-        with self._guard.shared():
-            return self._applier.assignment(handle)
+        with self.guard.shared():
+            return self.applier.assignment(handle)
 
     def pause(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Stop returning messages until `resume`, also if the partition is revoked and assigned again."""
-        with self._guard.shared():
-            self._applier.pause(handle, partitions)
+        with self.guard.shared():
+            self.applier.pause(handle, partitions)
 
     def resume(self, handle: Handle, partitions: list[TopicPartition]) -> None:
         """Return messages again."""
-        with self._guard.shared():
-            self._applier.resume(handle, partitions)
+        with self.guard.shared():
+            self.applier.resume(handle, partitions)
 
     def paused(self, handle: Handle) -> list[TopicPartition]:
         """Return the assigned partitions that are paused."""
-        with self._guard.shared():
+        with self.guard.shared():
             assigned = assigned_keys(handle)
-        return [TopicPartition(*key) for key in sorted(self._prefetch.paused & assigned)]
+        return [TopicPartition(*key) for key in sorted(self.prefetch.paused & assigned)]
 
     def on_position_read(self, partitions: list[TopicPartition]) -> None:
         """Record that librdkafka knows these topics from now on, even if they were never assigned."""
-        self._offsets.on_position_read(p.topic for p in partitions)
+        self.offsets.on_position_read(p.topic for p in partitions)
 
     # --- Committing, and the member's identity ------------------------------------------------------
 
@@ -281,21 +255,21 @@ class ClassicMembership:
         asynchronous: bool,
     ) -> list[TopicPartition] | None:
         """Commit a message's offset, these offsets, or what was consumed."""
-        return self._committer.commit(handle, message, offsets, asynchronous=asynchronous)
+        return self.committer.commit(handle, message, offsets, asynchronous=asynchronous)
 
     def await_commits(self, seconds: float) -> None:
         """Wait until commits in flight have ended, for `seconds` at most."""
-        self._committer.wait(seconds)
+        self.committer.wait(seconds)
 
     def store_offsets(
         self, _handle: Handle, message: Message | None, offsets: list[TopicPartition] | None
     ) -> None:
         """Store offsets for a later commit."""
-        self._committer.store(message, offsets)
+        self.committer.store(message, offsets)
 
     def member_id(self, _handle: Handle) -> str | None:
         """Return the id that the coordinator gave."""
-        return self._membership.identity.member_id or None
+        return self.membership.identity.member_id or None
 
     def group_metadata(self, _handle: Handle) -> bytes:
         """Return the member's identity as of the last assignment that the application has.
@@ -304,18 +278,18 @@ class ClassicMembership:
         a cooperative member keeps partitions during a rebalance, they are committed in the group's
         generation, as `commit` does: the last assignment's may have ended long ago.
         """
-        identity = self._membership.identity
-        if not (identity.valid and self._membership.keeps_partitions):
-            identity = self._ownership.identity
-        network = self._config.network
+        identity = self.membership.identity
+        if not (identity.valid and self.membership.keeps_partitions):
+            identity = self.ownership.identity
+        network = self.config.network
         return group_metadata.encode(identity, network.group_id, network.group_instance_id)
 
     def set_sasl_credentials(self, handle: Handle, username: str, password: str) -> None:
         """Pass the credentials to librdkafka and to the membership's connections."""
-        with self._guard.shared():
+        with self.guard.shared():
             Native.set_sasl_credentials(handle, username, password)
-            self._recovery.set_sasl_credentials(username, password)
-        self._network.set_sasl_credentials(username, password)
+            self.recovery.set_sasl_credentials(username, password)
+        self.network.set_sasl_credentials(username, password)
 
     # --- Leaving ------------------------------------------------------------------------------------
 
@@ -324,7 +298,7 @@ class ClassicMembership:
 
     def leave(self, handle: Handle, timeout: float, operation: GroupMembershipOperation) -> None:
         """Commit, have the partitions revoked, and leave the group or stay; wait for `timeout` seconds."""
-        self._events.leave(handle, timeout, operation)
+        self.events.leave(handle, timeout, operation)
 
 
 def _read_topics(topics: list[str], config: ConsumerConfig) -> TopicSubscription:

@@ -8,7 +8,7 @@ from groupwright.consumer._coordinator.inbox import Inbox
 from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.assignment_applier import AssignmentApplier
 from groupwright.consumer._membership.callbacks import Failures
-from groupwright.consumer._membership.classic_membership import ClassicMembership, Parts
+from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.event_server import EventServer
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
@@ -128,23 +128,21 @@ def classic_membership(
         (config.network.request_timeout, timing.session_timeout),
     )
     return ClassicMembership(
-        Parts(
-            config=config,
-            guard=guard,
-            prefetch=prefetch,
-            failures=failures,
-            listeners=listeners,
-            offsets=offsets,
-            network=network,
-            meter=meter,
-            membership=membership,
-            recovery=recovery,
-            driver=driver,
-            ownership=ownership,
-            applier=applier,
-            committer=committer,
-            events=events,
-            manual=manual,
-            native_config=native_config,
-        )
+        config=config,
+        listeners=listeners,
+        failures=failures,
+        guard=guard,
+        prefetch=prefetch,
+        offsets=offsets,
+        network=network,
+        meter=meter,
+        membership=membership,
+        recovery=recovery,
+        driver=driver,
+        ownership=ownership,
+        applier=applier,
+        committer=committer,
+        events=events,
+        manual=manual,
+        make_native_config=native_config,
     )
