@@ -47,7 +47,7 @@ class CommitSender:
         """
         self._membership = membership
         self._network = network
-        self._feed: Callable[..., None] = feed
+        self._feed = feed
         self._queue = CommitQueue()
         self.held: list[Commit] = []
         """Commits of a cooperative member during a round; see `release`."""

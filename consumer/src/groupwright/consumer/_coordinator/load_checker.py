@@ -4,8 +4,8 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable
 
+from groupwright.consumer._coordinator.commit_sender import Feed
 from groupwright.consumer._coordinator.inbox import Inbox, LoadChecked
 from groupwright.consumer._coordinator.leader import Leader
 from groupwright.consumer._network.connections import Network
@@ -31,7 +31,7 @@ class LoadChecker:
         network: Network,
         inbox: Inbox,
         log: logging.LoggerAdapter[logging.Logger],
-        feed: Callable[..., None],
+        feed: Feed,
         *,
         interval: float,
         max_moves: float,

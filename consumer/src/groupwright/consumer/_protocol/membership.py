@@ -416,11 +416,11 @@ class Membership:
             case act.SendOffsetCommits() | act.SendLeaveGroup(), _:
                 self._end_step()
 
-            # JoinGroup, the leader's assignment, SyncGroup, or OffsetFetch
+            # What is left is of JoinGroup, the leader's assignment, SyncGroup, or OffsetFetch.
             case _, act.Refused(error, detail):
                 self._end_step()
                 self._report_error(error, detail, now)
-            case _, act.Broken():
+            case _:
                 self._end_step()
                 self._block_joining(now)
 

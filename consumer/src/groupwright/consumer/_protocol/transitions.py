@@ -29,8 +29,9 @@ How they are coupled:
 2. By legal combinations. `STEPS_IN_STATE` lists the steps of each state; `MembershipState.check_invariants`
    has the other rules, such as that LEAVE belongs to a member that leaves.
 3. By derivation. No machine reacts to another one. After every input `Membership._advance` reads all three,
-   and the data beside them, and starts the step that is due. A response that has its own next step starts it
-   at once: JoinGroup's leads to ASSIGN or SYNC, SyncGroup's and OffsetFetch's to APPLICATION.
+   and the data beside them, and starts the step that is due. Only a response with a next step of its own
+   starts that at once: JoinGroup's leads to ASSIGN or SYNC, the assignor's to SYNC, SyncGroup's and
+   OffsetFetch's to APPLICATION.
 
 What the table cannot say, since it is data beside the machines:
 
