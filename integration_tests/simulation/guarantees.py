@@ -1,7 +1,12 @@
-"""Checks of guarantees to a group, each where it could be broken; `guarantee` lists them."""
+"""Checks of guarantees to a group, each where it could be broken; `guarantee` lists them.
+
+Owners, deliveries and commits are judged by the rules of `groupwright.testing.groups`; here is what the
+coordinator and the faults excuse, and what those rules do not say.
+"""
 
 from collections import defaultdict
-from typing import NoReturn
+from collections.abc import Container
+from typing import NamedTuple, NoReturn
 
 from groupwright.core import ErrorCode
 from groupwright.core import TopicPartitionKey as Key
@@ -9,7 +14,24 @@ from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.classic_group import State
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
-from integration_tests.simulation.records import BrokenGuaranteeError, Member, Partition, Window, name_of
+from groupwright.testing.groups import (
+    Assigned,
+    Breach,
+    Committed,
+    Consumed,
+    EndReached,
+    Judge,
+    Killed,
+    Left,
+    MemberHistory,
+    PartitionLog,
+    Revoked,
+    Rule,
+    Sought,
+    Span,
+    Window,
+)
+from integration_tests.simulation.records import BrokenGuaranteeError, Member, name_of
 from integration_tests.simulation.request_checks import fences
 from integration_tests.simulation.scenario import GROUP, Client, Commits
 
@@ -23,6 +45,27 @@ GENERATIONS_A_FAULT = 8
 """Most generations that one fault may cause: several members rejoin, some of them twice."""
 
 
+_LOOKED_UP = 60.0
+"""Longest time in seconds before an assignment at which its start may have been looked up."""
+
+
+class _History(MemberHistory):
+    """A history of a member whose calls return messages only of what it owns when they return."""
+
+    def window_of(self, partition: Key, polled: float) -> Window | None:
+        del polled
+        return self.owned.get(partition)
+
+
+class _Left(NamedTuple):
+    """A clean revocation of a partition of a member that commits automatically."""
+
+    at: int
+    position: int
+    member: str
+    member_id: str
+
+
 class Guarantees:
     """Observes members and the coordinator; raises `BrokenGuaranteeError` when a guarantee is broken."""
 
@@ -32,7 +75,14 @@ class Guarantees:
         self._cluster = cluster
         self._recovery = recovery
         """How long before a clean revocation ends a fault may have cost the session, in microseconds."""
-        self._partitions: dict[Key, Partition] = defaultdict(Partition)
+        self._judge = Judge(self._starts, lambda name: _History(name, ()))
+        self._members: dict[str, Member] = {}
+        self._left: dict[Key, _Left] = {}
+        """The last clean revocation of each partition that was not assigned since."""
+        self._over: dict[Window, str] = {}
+        """The guarantee that a message breaks before the member has called `on_revoke` or `on_lost`."""
+        self._moved_to: dict[Window, int] = {}
+        """The offset to which librdkafka's late ListOffsets response moves a partition; see `moved`."""
         self._joined: dict[str, int] = {}
         """Last generation that each client has joined."""
         self._ids: dict[str, str] = {}
@@ -88,9 +138,7 @@ class Guarantees:
     def renewed(self, topic: str) -> None:
         """Record that a topic is deleted."""
         self._renewed.add(topic)
-        for key, partition in self._partitions.items():
-            if key[0] == topic:
-                partition.left_at = None
+        self._left = {key: left for key, left in self._left.items() if key[0] != topic}
 
     # --- The coordinator
 
@@ -126,30 +174,23 @@ class Guarantees:
         self._accepted[member][key] = max(offset, self._accepted[member].get(key, -1))
         if key[0] in self._renewed:
             return
-        partition = self._partitions[key]
-        if offset < partition.committed and key not in self._backwards:
-            self._broken(
-                "commits never go backwards",
-                f"{member} has committed {offset} of {name_of(key)}, which was at {partition.committed}",
-            )
-        window = partition.owners.get(member)
-        # Another member's last commit may have been accepted after this one has looked up its start.
-        if offset < partition.committed and window is not None and partition.committed_by == member:
-            self._check_end(window, key, offset)
-        if offset > partition.complete:
-            self._broken(
-                "no commit is beyond what was delivered",
-                f"{member} has committed {offset} of {name_of(key)}, of which {partition.complete} is next",
-            )
-        partition.committed, partition.committed_by = offset, member
-        partition.history.append((self._scheduler.now, offset))
+        before = self._judge.log(key).committed_by
+        for breach in self._judge.apply(member, Committed(self._now, {key: offset})):
+            if breach.rule is Rule.COMMIT_BEYOND:
+                self._broken("no commit is beyond what was delivered", str(breach))
+            if key not in self._backwards:
+                self._broken("commits never go backwards", str(breach))
+            # Another member's last commit may have been accepted after this one has looked up its start.
+            if breach.window is not None and before == member:
+                self._check_end(breach.window, key, offset)
 
     def _check_end(self, window: Window, key: Key, offset: int) -> None:
         """Check that an automatic commit goes back, after a seek, only once its partition was revoked."""
-        if window.member.plan.commits is Commits.AUTO and window.member.plan.client is Client.GROUPWRIGHT:
+        plan = self._members[window.member].plan
+        if plan.commits is Commits.AUTO and plan.client is Client.GROUPWRIGHT:
             self._broken(
                 "an automatic commit goes back at the end alone",
-                f"{window.member.name} owns {name_of(key)} still, and has committed {offset}",
+                f"{window.member} owns {name_of(key)} still, and has committed {offset}",
             )
 
     # --- Members
@@ -157,18 +198,14 @@ class Guarantees:
     def assigned(self, member: Member, keys: list[Key]) -> None:
         """Check that no other member owns these partitions."""
         self.rebalances += 1
+        self._members[member.name] = member
+        for breach in self._judge.apply(member.name, Assigned(self._now, tuple(keys))):
+            if breach.other is None:
+                self._broken("callbacks are paired", str(breach))
+            if not (self._is_excused(self._members[breach.other.member]) or self._is_excused(member)):
+                self._broken("a partition has one owner", str(breach))
         for key in keys:
-            partition = self._partitions[key]
-            if member.name in partition.owners:
-                self._broken("callbacks are paired", f"{member.name} is assigned {name_of(key)} again")
-            for other in partition.owners.values():
-                if not (self._is_excused(other.member) or self._is_excused(member)):
-                    self._broken(
-                        "a partition has one owner",
-                        f"{member.name} is assigned {name_of(key)}, which {other.member.name} owns",
-                    )
-            self._check_clean_end(member.name, key, partition)
-            partition.owners[member.name] = Window(member, self._scheduler.now)
+            self._check_clean_end(member.name, key)
 
     def _is_excused(self, member: Member) -> bool:
         """Return whether the group has removed a member, which may not know it yet.
@@ -181,36 +218,35 @@ class Guarantees:
             return True
         return self._joined.get(member.name) != group.generation_id
 
-    def _check_clean_end(self, member: str, key: Key, partition: Partition) -> None:
+    def _check_clean_end(self, member: str, key: Key) -> None:
         """Check that what was consumed before a clean revocation has been committed."""
-        left, partition.left_at = partition.left_at, None
+        left = self._left.pop(key, None)
         if left is None or key[0] in self._renewed:
             return
-        when, position, before, member_id = left
-        last_fault = max(self._fault_at.get(name, -1) for name in ("", before, member))
+        last_fault = max(self._fault_at.get(name, -1) for name in ("", left.member, member))
         group = self._cluster.coordinator.group(GROUP)
-        is_member = group is not None and member_id in group.members
+        is_member = group is not None and left.member_id in group.members
         # If the coordinator has removed it, its rebalance timeout ended before its commit.
-        is_removed = not is_member and self._leaves.get(before, -1) < when
-        if last_fault < when - self._recovery and not is_removed and partition.committed != position:
+        is_removed = not is_member and self._leaves.get(left.member, -1) < left.at
+        committed = self._judge.log(key).committed
+        if last_fault < left.at - self._recovery and not is_removed and committed != left.position:
             self._broken(
                 "what was consumed before a clean revocation is committed",
-                f"{before} has consumed {name_of(key)} up to {position}, but committed {partition.committed}",
+                f"{left.member} has consumed {name_of(key)} up to {left.position}, but committed {committed}",
             )
 
     def revoked(self, member: Member, keys: list[Key], *, lost: bool, commits: Commits | None) -> None:
         """Check that the member owns these partitions; `commits` is how it commits, if it is our own."""
+        windows = self._owned(member)
+        for breach in self._judge.apply(member.name, Revoked(self._now, tuple(keys), lost)):
+            self._broken("callbacks are paired", str(breach))
+        if lost or commits is not Commits.AUTO or self._is_excused(member):
+            return
+        member_id = self._ids.get(member.name, "")
         for key in keys:
-            partition = self._partitions[key]
-            window = partition.owners.pop(member.name, None)
-            if window is None:
-                self._broken(
-                    "callbacks are paired", f"{name_of(key)} is revoked of {member.name}, which has it not"
-                )
-            is_clean = not lost and commits is Commits.AUTO and not self._is_excused(member)
-            if is_clean and window.consumed is not None:
-                member_id = self._ids.get(member.name, "")
-                partition.left_at = (self._scheduler.now, window.consumed, member.name, member_id)
+            position = next_of(windows[key])
+            if position is not None:
+                self._left[key] = _Left(self._scheduler.now, position, member.name, member_id)
 
     def must_return(self, member: Member, why: str, since: int | None = None) -> None:
         """Record that a member must call `on_revoke` or `on_lost` before its next message.
@@ -220,10 +256,7 @@ class Guarantees:
         cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
         if since is not None and (cut >= since or not self._is_calm(member, since)):
             return
-        for partition in self._partitions.values():
-            window = partition.owners.get(member.name)
-            if window is not None:
-                window.over = why
+        self._over.update(dict.fromkeys(self._owned(member).values(), why))
 
     def was_busy(self, member: Member, since: int) -> None:
         """Check that a member that did not poll has committed automatically what it had consumed."""
@@ -231,15 +264,15 @@ class Guarantees:
         begin = since - self._recovery
         if not self._is_calm(member, since) or cut >= max(0, begin) or self._is_excused(member):
             return
-        for key, partition in self._partitions.items():
-            window = partition.owners.get(member.name)
-            if window is None or window.consumed is None or key in self._backwards or key[0] in self._renewed:
+        for key, window in self._owned(member).items():
+            consumed, committed = next_of(window), self._judge.log(key).committed
+            if consumed is None or key in self._backwards or key[0] in self._renewed:
                 continue
-            if partition.committed < window.consumed:
+            if committed < consumed:
+                where = f"{name_of(key)} up to {consumed}, and {committed} is committed"
                 self._broken(
                     "automatic commits go on while the application is busy",
-                    f"{member.name} has consumed {name_of(key)} up to {window.consumed}, and "
-                    f"{partition.committed} is committed",
+                    f"{member.name} has consumed {where}",
                 )
 
     def _is_calm(self, member: Member, since: int) -> bool:
@@ -257,14 +290,14 @@ class Guarantees:
     ) -> None:
         """Check a message; `session_until` is when the session ends as far as the member knows."""
         self.delivered_count += 1
-        partition = self._partitions[key]
-        window = partition.owners.get(member.name)
+        event = Consumed(self._now, self._now, (Span(*key, offset, offset + 1),))
+        breaches = self._judge.apply(member.name, event)
+        window = self._judge.owners[key].get(member.name)
         if window is None:
-            self._broken(
-                "only the owner gets messages", f"{member.name} gets {offset} of {name_of(key)}, not its own"
-            )
-        if window.over or paused:
-            guarantee = window.over or "a paused partition returns no message"
+            self._broken("only the owner gets messages", str(breaches[0]))
+        over = self._over.get(window)
+        if over or paused:
+            guarantee = over or "a paused partition returns no message"
             self._broken(guarantee, f"{member.name} gets {offset} of {name_of(key)}")
         if session_until is not None and self._scheduler.now > session_until:
             late = (self._scheduler.now - session_until) / SECOND
@@ -273,54 +306,42 @@ class Guarantees:
                 f"{member.name} gets {offset} of {name_of(key)} {late:.3f} s after its session",
             )
         if key[0] not in self._renewed:
-            self._check_order(member.name, key, offset, partition, window)
-        window.position = window.consumed = offset + 1
-        partition.delivered.add(offset)
-        while partition.complete in partition.delivered:
-            partition.delivered.discard(partition.complete)
-            partition.complete += 1
+            for breach in breaches:
+                self._check_order(breach, window)
 
     def reached_end(self, member: Member, key: Key, offset: int, *, paused: bool) -> None:
         """Check that a partition's end is returned where the application is."""
-        partition = self._partitions[key]
-        window = partition.owners.get(member.name)
-        if window is None or paused:
-            state = "is not its own" if window is None else "is paused"
-            self._broken(_END, f"{member.name} gets the end of {name_of(key)}, which {state}")
-        if window.position not in {None, offset} and window.moved_to is None and key[0] not in self._renewed:
-            self._broken(
-                _END, f"{member.name} gets the end {offset} of {name_of(key)}, and is at {window.position}"
-            )
+        breaches = self._judge.apply(member.name, EndReached(self._now, self._now, key, offset))
+        if paused:
+            self._broken(_END, f"{member.name} gets the end of {name_of(key)}, which is paused")
+        for breach in breaches:
+            if breach.window is None or not (breach.window in self._moved_to or key[0] in self._renewed):
+                self._broken(_END, str(breach))
+            if breach.rule is Rule.WRONG_END:
+                self._judge.log(key).positions[breach.window] = breach.expected
 
-    def _check_order(self, member: str, key: Key, offset: int, partition: Partition, window: Window) -> None:
-        if window.position is not None:
-            if offset == window.moved_to:
-                window.moved_to = None
-                self._backwards.add(key)
-            elif offset != window.position:
-                what = "no message is lost" if offset > window.position else "none is delivered twice"
-                self._broken(what, f"{member} gets {offset} of {name_of(key)} after {window.position - 1}")
-        elif offset not in self._starts(key, partition, window):
-            what = "no message is lost" if offset > partition.committed else "none is delivered twice"
-            self._broken(
-                what, f"{member} begins {name_of(key)} at {offset}, and {partition.committed} is committed"
-            )
+    def _check_order(self, breach: Breach, window: Window) -> None:
+        key, offset, limit = breach.partition, breach.start, breach.expected
+        if breach.rule is Rule.CONSUMED_TWICE:
+            return  # an owner starts at what was committed, perhaps before what was delivered
+        if breach.rule is Rule.STARTED_ELSEWHERE:
+            limit = self._judge.log(key).committed
+        elif offset == self._moved_to.get(window):
+            del self._moved_to[window]
+            self._backwards.add(key)
+            return
+        self._broken("no message is lost" if offset > limit else "none is delivered twice", str(breach))
 
-    def _starts(self, _key: Key, partition: Partition, window: Window) -> set[int]:
+    def _starts(self, window: Window, log: PartitionLog) -> Container[int]:
         """Return the offsets that were committed from shortly before the assignment until now."""
-        begin = window.since - 60 * SECOND
-        found = {offset for when, offset in partition.history if when >= begin}
-        before = [offset for when, offset in partition.history if when < begin]
-        return found | set(before[-1:])
+        return committed_since(window.begin - _LOOKED_UP, log)
 
     def sought(self, member: Member, key: Key, offset: int) -> None:
         """Record a seek."""
-        partition = self._partitions[key]
-        window = partition.owners.get(member.name)
-        if offset < partition.committed or (window is not None and offset < (window.position or 0)):
+        log, window = self._judge.log(key), self._judge.owners[key].get(member.name)
+        if offset < log.committed or (window is not None and offset < log.positions.get(window, 0)):
             self._backwards.add(key)
-        if window is not None:
-            window.position = offset
+        self._judge.apply(member.name, Sought(self._now, key, offset))
 
     def moved(self, member: Member, key: Key, offset: int) -> None:
         """Excuse a move by librdkafka.
@@ -328,13 +349,13 @@ class Guarantees:
         The consumer looks offsets up itself, so that librdkafka need not. If no leader answers for a second,
         it leaves that to librdkafka, whose late response then undoes a seek, as in confluent-kafka.
         """
-        window = self._partitions[key].owners.get(member.name)
+        window = self._judge.owners[key].get(member.name)
         last_fault = max(self._fault_at.get(name, -1) for name in ("", member.name))
         cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
         had_fault = last_fault >= 0 and last_fault > self._scheduler.now - self._recovery
         is_cut = cut >= 0 and cut > self._scheduler.now - _HALF_OPEN
         if window is not None and (had_fault or is_cut):
-            window.moved_to = offset
+            self._moved_to[window] = offset
 
     # --- Commits of applications
 
@@ -374,11 +395,8 @@ class Guarantees:
 
     def closed(self, member: Member) -> None:
         """Check that nothing is left of a member that has closed."""
-        for key, partition in self._partitions.items():
-            if member.name in partition.owners:
-                self._broken(
-                    "callbacks are paired", f"{member.name} has closed, and {name_of(key)} was not revoked"
-                )
+        for breach in self._judge.apply(member.name, Left(self._now)):
+            self._broken("callbacks are paired", str(breach))
         asked, reported = self._asked[member.name], self._reported[member.name]
         if reported < asked:
             self._broken(
@@ -390,8 +408,7 @@ class Guarantees:
         """Record that a member was killed."""
         self._asked.pop(member.name, None)
         self._reported.pop(member.name, None)
-        for partition in self._partitions.values():
-            partition.owners.pop(member.name, None)
+        self._judge.apply(member.name, Killed(self._now, {}))
         self.record_fault(member.name)
 
     # --- In the end
@@ -399,21 +416,41 @@ class Guarantees:
     def unconsumed(self, topics: dict[str, list[int]]) -> list[str]:
         """Return what was not delivered of these topics; their values are the end offsets."""
         return [
-            f"{name_of((topic, number))}: {self._partitions[topic, number].complete} of {end}"
+            f"{name_of((topic, number))}: {complete} of {end}"
             for topic, ends in topics.items()
             if topic not in self._renewed
             for number, end in enumerate(ends)
-            if self._partitions[topic, number].complete < end
+            if (complete := self.complete((topic, number))) < end
         ]
 
     def complete(self, key: Key) -> int:
         """Return the offset below which all messages were delivered; 0 for a topic that was deleted."""
-        return 0 if key[0] in self._renewed else self._partitions[key].complete
+        return 0 if key[0] in self._renewed else self._judge.log(key).consumed.complete
 
     def owners(self, key: Key) -> list[str]:
         """Return the owners of a partition."""
-        return sorted(self._partitions[key].owners)
+        return sorted(self._judge.owners[key])
+
+    @property
+    def _now(self) -> float:
+        return self._scheduler.now / SECOND
+
+    def _owned(self, member: Member) -> dict[Key, Window]:
+        history = self._judge.members.get(member.name)
+        return {} if history is None else dict(history.owned)
 
     def _broken(self, guarantee: str, detail: str) -> NoReturn:
         self.violation = self.violation or BrokenGuaranteeError(guarantee, detail, self._scheduler.now)
         raise self.violation
+
+
+def next_of(window: Window) -> int | None:
+    """Return the offset after the last message, which a clean revocation commits even after a seek."""
+    return window.consumed[-1][1].stop if window.consumed else None
+
+
+def committed_since(time: float, log: PartitionLog) -> set[int]:
+    """Return the offset that was committed last before a time, and all that were committed since."""
+    history = [(0.0, 0), *log.commits]
+    before = [offset for when, offset in history if when < time]
+    return {*before[-1:], *(offset for when, offset in history if when >= time)}

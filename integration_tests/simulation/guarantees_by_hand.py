@@ -1,15 +1,16 @@
 """Checks of guarantees to an application that assigns by hand: also those that are not about members."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NoReturn
 
 from groupwright.core import TopicPartitionKey as Key
 from groupwright.testing._simulation import messages as msg
 from groupwright.testing._simulation.cluster import Cluster
 from groupwright.testing._simulation.scheduler import SECOND, Process, Scheduler
-from integration_tests.simulation.guarantees import Guarantees
-from integration_tests.simulation.records import Member, Partition, Window, name_of
+from groupwright.testing.groups import Assigned, PartitionLog, Revoked, Sought, Window
+from integration_tests.simulation.guarantees import Guarantees, committed_since, next_of
+from integration_tests.simulation.records import Member, name_of
 from integration_tests.simulation.scenario import Commits
 
 _NOTHING = "_NO_OFFSET"
@@ -60,56 +61,55 @@ class HandGuarantees(Guarantees):
 
     def changed(self, member: Member, removed: Iterable[Key], starts: dict[Key, int | None]) -> None:
         """Take a change of the assignment; a start of None is the committed offset."""
+        removed = list(removed)
+        windows = self._owned(member)
         for key in removed:
-            window = self._partitions[key].owners.pop(member.name, None)
-            if window is not None:
-                self._unassigned(key, window)
+            if key in windows:
+                self._unassigned(key, windows[key])
+        self._judge.apply(member.name, Revoked(self._now, tuple(removed), lost=False))
+        self._judge.apply(member.name, Assigned(self._now, tuple(starts)))
         for key, start in starts.items():
-            partition = self._partitions[key]
-            window = partition.owners[member.name] = Window(member, self._scheduler.now)
             if start is not None:
-                window.position = start
-                if start < max(partition.committed, self._due.get(key, 0)):
+                self._judge.apply(member.name, Sought(self._now, key, start))
+                if start < max(self._judge.log(key).committed, self._due.get(key, 0)):
                     self._backwards.add(key)
 
     def assigned(self, member: Member, keys: list[Key]) -> None:
         """Take the assignment of the group, which replaces what was assigned by hand."""
-        self.changed(member, self._owned_by(member), dict.fromkeys(keys))
+        self.changed(member, self._owned(member), dict.fromkeys(keys))
 
     def revoked(self, member: Member, keys: list[Key], *, lost: bool, commits: Commits | None) -> None:
         """Take a revocation; with it ends what was assigned by hand."""
         del keys, commits
-        self.changed(member, self._owned_by(member), {})
+        self.changed(member, self._owned(member), {})
         if lost:
             self._forget_due()
 
-    def _owned_by(self, member: Member) -> list[Key]:
-        return [key for key, partition in self._partitions.items() if member.name in partition.owners]
-
     def _unassigned(self, key: Key, window: Window) -> None:
         """Expect a commit of what was consumed of an unassigned partition, if the consumer commits."""
-        if self._is_automatic and window.consumed is not None:
-            self._due[key] = window.consumed
+        consumed = next_of(window)
+        if self._is_automatic and consumed is not None:
+            self._due[key] = consumed
 
-    def _starts(self, key: Key, partition: Partition, window: Window) -> set[int]:
-        before = [offset for when, offset in partition.history if when < window.since]
-        since = {offset for when, offset in partition.history if when >= window.since}
-        accepted = since | set(before[-1:])
+    def _starts(self, window: Window, log: PartitionLog) -> Container[int]:
+        key = window.partition
+        since = {offset for when, offset in log.commits if when >= window.begin}
+        accepted = committed_since(window.begin, log)
         if key in self._backwards and not self._is_automatic:
-            return {offset for _, offset in partition.history} | self._asked_for[key]
+            return {0} | {offset for _, offset in log.commits} | self._asked_for[key]
         due = self._due.get(key)
         if due is None and self._is_automatic:
             # After a failure, an earlier automatic commit may be under way, of any offset in between.
-            return accepted | set(range(partition.committed, max(self._asked_for[key], default=0) + 1))
+            return accepted | set(range(log.committed, max(self._asked_for[key], default=0) + 1))
         if due is None:
             return accepted | self._asked_for[key]
         return {due} | {offset for offset in since if offset > due}
 
     def moved(self, member: Member, key: Key, offset: int) -> None:
         """Excuse a move by librdkafka, which looks up the offsets of such an assignment itself."""
-        window = self._partitions[key].owners.get(member.name)
+        window = self._judge.owners[key].get(member.name)
         if window is not None:
-            window.moved_to = offset
+            self._moved_to[window] = offset
 
     def _is_excused(self, _member: Member) -> bool:
         return False
@@ -123,8 +123,7 @@ class HandGuarantees(Guarantees):
         """Record an asynchronous commit; without offsets, of all that was consumed."""
         super().asked(member)
         if offsets is None:
-            windows = {key: each.owners.get(member.name) for key, each in self._partitions.items()}
-            consumed = {key: window.consumed for key, window in windows.items() if window is not None}
+            consumed = {key: next_of(window) for key, window in self._owned(member).items()}
             offsets = {key: offset for key, offset in consumed.items() if offset is not None}
         self._expect(offsets)
 
@@ -170,16 +169,13 @@ class HandGuarantees(Guarantees):
 
     def closed(self, member: Member) -> None:
         """Check that everything is committed that the application has asked for, or consumed."""
-        for key, partition in self._partitions.items():
-            window = partition.owners.pop(member.name, None)
-            if window is not None:
-                self._unassigned(key, window)
+        self.changed(member, self._owned(member), {})
         super().closed(member)
         if self._failed_at is not None or self._commits is Commits.STORE:
             self._due.clear()
         for key, due in self._due.items():
             is_exact = self._is_automatic or key not in self._backwards
-            committed = self._partitions[key].committed
+            committed = self._judge.log(key).committed
             if is_exact and committed != due:
                 self._broken(
                     "what was asked to be committed is committed when close returns",

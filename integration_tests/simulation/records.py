@@ -1,7 +1,6 @@
-"""Records of members and partitions, on which guarantees are checked, and the error of a broken guarantee."""
+"""The parts of members that guarantees need, and the error of a broken guarantee."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from groupwright.core import TopicPartitionKey as Key
@@ -21,22 +20,6 @@ class BrokenGuaranteeError(Exception):
         self.guarantee = guarantee
         self.detail = detail
         self.at = at
-
-
-@dataclass(slots=True)
-class Window:
-    """The time in which a member owns a partition."""
-
-    member: "Member"
-    since: int
-    position: int | None = None
-    """The offset after the last message, or that of a seek."""
-    consumed: int | None = None
-    """The offset after the last message, which is committed at a clean revocation even after a seek."""
-    over: str = ""
-    """The guarantee that a message breaks before the member has called `on_revoke` or `on_lost`."""
-    moved_to: int | None = None
-    """The offset to which librdkafka's late ListOffsets response moves it; see `Guarantees.moved`."""
 
 
 class Member(Protocol):
@@ -95,23 +78,6 @@ class CheckedMember(Protocol):
     def broken(self, guarantee: str, detail: str) -> None: ...
 
     def must_return(self, why: str, since: int | None = None) -> None: ...
-
-
-@dataclass(slots=True)
-class Partition:
-    """The record of a partition of one topic id."""
-
-    delivered: set[int] = field(default_factory=set)
-    complete: int = 0
-    """All offsets below were delivered."""
-    owners: dict[str, Window] = field(default_factory=dict)
-    committed: int = 0
-    committed_by: str = ""
-    """The member that has committed last."""
-    history: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
-    """Times and offsets of commits."""
-    left_at: tuple[int, int, str, str] | None = None
-    """(time, position, member, its id) of the last clean revocation if the member commits automatically."""
 
 
 def name_of(key: Key) -> str:
