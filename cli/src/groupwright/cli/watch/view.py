@@ -22,8 +22,6 @@ _OTHER_COLUMNS = 45
 """Columns of a row beside the partitions, about."""
 _LINES = 2
 """Lines of one member's partitions, if the height is limited, about."""
-
-
 _UNLIMITED = 100_000  # columns
 _OPTIONAL = ("host", "n", "lag")
 """Columns that a table with columns of the caller leaves out, in this order, where it is too wide."""
@@ -44,8 +42,11 @@ class Extra:
     gap: int = 2
 
 
+_NO_EXTRA = Extra({}, {})
+
+
 def frame(
-    view: GroupView, console: Console, *, now: float, height: int | None = None, extra: Extra | None = None
+    view: GroupView, console: Console, *, now: float, height: int | None = None, extra: Extra = _NO_EXTRA
 ) -> RenderableType:
     """Return a frame for the width of a console.
 
@@ -67,7 +68,7 @@ def frame(
 
     budget = _LINES * max(console.width - _OTHER_COLUMNS, 1)
     room = height - lines(head)
-    reserved = 0 if extra is not None else min(lines(*_history(view, 2)), room // 2)
+    reserved = 0 if extra.headings else min(lines(*_history(view, 2)), room // 2)
     shown = _most(
         min(len(members), 1),
         len(members),
@@ -75,7 +76,7 @@ def frame(
     )
     table = _members(view, members[:shown], budget, console, extra)
     room -= lines(*table)
-    if extra is not None and lines(*_history(view, 0)) > room:
+    if extra.headings and lines(*_history(view, 0)) > room:
         return Group(head, *table)
     past = _most(0, len(view.rebalances), lambda count: lines(*_history(view, count)) <= room)
     return Group(head, *table, *_history(view, past))
@@ -177,7 +178,7 @@ def _members(
     members: Sequence[MemberView],
     budget: int | None,
     console: Console,
-    extra: Extra | None,
+    extra: Extra,
 ) -> list[RenderableType]:
     """Return the table of members, and a line about those that are left out.
 
@@ -189,18 +190,17 @@ def _members(
         extra: Columns of the caller.
     """
     everyone = view.members
-    if not everyone and (extra is None or not extra.cells):
+    if not everyone and not extra.cells:
         return []
     topics = {topic for each in everyone for topic in each.assigned}
-    columns = _columns(view, budget, names_topics=extra is None or len(topics) > 1)
-    absent = [] if extra is None else extra.cells.keys() - {each.name for each in everyone}
+    columns = _columns(view, budget, names_topics=not extra.headings or len(topics) > 1)
+    absent = extra.cells.keys() - {each.name for each in everyone}
     table = _table(members, absent, columns, extra)
-    if extra is not None:
-        for left_out in _OPTIONAL:
-            if _width(table, console) <= console.width:
-                break
-            columns = [each for each in columns if each.heading != left_out]
-            table = _table(members, absent, columns, extra)
+    for left_out in _OPTIONAL if extra.headings else ():
+        if _width(table, console) <= console.width:
+            break
+        columns = [each for each in columns if each.heading != left_out]
+        table = _table(members, absent, columns, extra)
     parts: list[RenderableType] = [Text(), table]
     if len(members) < len(everyone):
         parts.append(Text(_left_out(everyone, members), "dim"))
@@ -217,23 +217,17 @@ def _width(table: Table, console: Console) -> int:
 
 
 def _table(
-    members: Sequence[MemberView], absent: Iterable[str], columns: Sequence[_Column], extra: Extra | None
+    members: Sequence[MemberView], absent: Iterable[str], columns: Sequence[_Column], extra: Extra
 ) -> Table:
-    table = Table(
-        box=None,
-        padding=(0, 2 if extra is None else extra.gap, 0, 0),
-        pad_edge=False,
-        header_style="dim",
-    )
+    table = Table(box=None, padding=(0, extra.gap, 0, 0), pad_edge=False, header_style="dim")
     for column in columns:
         table.add_column(column.heading, justify=column.justify, no_wrap=column.no_wrap, overflow="fold")
-    for heading, justify in () if extra is None else extra.headings.items():
+    for heading, justify in extra.headings.items():
         table.add_column(heading, justify=justify, no_wrap=True)
     rows = {each.name: [column.cell(each) for column in columns] for each in members}
     for name in sorted({*rows, *absent}):
         own = rows.get(name, [name, *[""] * (len(columns) - 2), "-"])
-        added = () if extra is None else extra.cells.get(name, ())
-        table.add_row(*own, *added, style="" if name in rows else "dim")
+        table.add_row(*own, *extra.cells.get(name, ()), style="" if name in rows else "dim")
     return table
 
 
