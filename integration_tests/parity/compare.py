@@ -61,7 +61,7 @@ def _of_timeline(name: str, original: list[Line], ours: list[Line]) -> list[Diff
 def _opcodes(left: list[str], right: list[str]) -> Sequence[tuple[str, int, int, int, int]]:
     """Return the steps from one to the other; line by line, if that takes fewer.
 
-    Where a line differs and its successor repeats what stands there, difflib finds a removal here and an addition elsewhere.
+    difflib splits a change whose next line repeats it into a removal and an addition elsewhere.
     """
     steps = difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
     changed = sum(max(b - a, d - c) for tag, a, b, c, d in steps if tag != "equal")
@@ -109,7 +109,8 @@ class Comparison:
 def explain(scenario: str, found: Sequence[Difference], rows: Sequence[Row], runs: int = 1) -> Comparison:
     """Find the rows that explain differences.
 
-    What is stored after a random program follows from its calls: a row explains it that has explained another difference.
+    Offsets stored after a random program follow from its calls, so only a row that explains another
+    difference of the program explains them.
     """
     unexplained: list[Difference] = []
     used: list[str] = []

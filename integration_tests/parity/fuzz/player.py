@@ -1,9 +1,10 @@
 """Plays a random program on a `Lab`.
 
-What two runs do must not hang on chance, nor on how busy the machine is. So a step that brings partitions or messages ends
-when nothing more is to come: the coordinator says that the group is stable, each member has what the coordinator has
-assigned to it, and all of that is read to its end. Where that cannot be known, the player waits for a silence. Members are
-named so that assignors see them in one order; a partial read stops only where one member reads one partition.
+Two runs must not differ by chance, nor by the load of the machine. So a step that brings partitions or
+messages ends when nothing more is to come: the coordinator reports the group as stable, each member has the
+partitions that the coordinator assigned to it, and has read them to their ends. Where that cannot be known,
+the player waits for a silence. Members are named so that assignors see them in one order. A partial read
+stops only where one member reads one partition.
 """
 
 import time
@@ -25,8 +26,7 @@ from integration_tests.parity.fuzz.tidy import tidy
 from integration_tests.parity.lab import PATIENCE, Lab
 
 _SHORT, _LONG, _JOINING = 0.15, 1.5, 6.0
-"""Seconds without anything that end a read: where nothing more is to come, where that is not known, and where a member has
-yet to join."""
+"""Seconds of silence that end a read: nothing is to come, that is not known, a member has yet to join."""
 _PACE = 20
 """How often the time of one request is added to these: a busy machine takes longer over all."""
 _REQUEST = 2.0
@@ -88,10 +88,10 @@ class Player:
         """By client id: the topics of each consumer that has subscribed."""
         self._ids: dict[str, str] = {}
         self._paused = self._hopeless = self._unpolled = self._unread = False
-        """True if anything was paused; whether a member was awaited in vain; whether an assignment may wait for a poll;
-        whether nothing was read of one that was awaited."""
+        """True if something was paused; a member was awaited in vain; an assignment may wait for a poll;
+        nothing was read of one that was awaited."""
         self._raises = False
-        """True if callbacks raise, so that a poll that waits would lose a message on one side: that is the table's."""
+        """True if callbacks raise: a poll that waits would lose a message on one side, as in the table."""
         self._left = False
         """True if the consumer has left the group, and has not subscribed again."""
         self._assigned_since = False
@@ -140,7 +140,7 @@ class Player:
             getattr(self, f"_{name}")(*arguments)
 
     def _commits_after_leaving(self, name: str) -> bool:
-        """Return whether a step commits partitions by hand, or has them committed, after leaving the group."""
+        """Return whether a step commits partitions by hand, or has them committed, after it has left."""
         if name in _COMMITS:
             return self._left and (self._assigned_since or bool(self._owned(self._client)))
         return self._left and name in _ASSIGNS and self._program.settings["enable_auto_commit"]
@@ -163,7 +163,7 @@ class Player:
     # --- Waiting ------------------------------------------------------------------------------------
 
     def _settle(self, *, count: int = _ALL, poll: Callable[[], object] | None = None) -> None:
-        """Poll until nothing more is to come; or until so many messages have, if one member reads one partition."""
+        """Poll until nothing more is to come, or `count` messages if one member reads one partition."""
         client = self._client
         self._unpolled = self._unread = False
         before, errors = len(client.messages), len(client.errors)
@@ -196,7 +196,7 @@ class Player:
 
     @property
     def _long(self) -> float:
-        """Each partition without an offset has an error then, which comes when the coordinator has answered."""
+        """Without a reset, errors of partitions come after the coordinator's answer."""
         return 2 * _LONG if self._program.settings["auto_offset_reset"] == "error" else _LONG
 
     def _poll_all(self, poll: Callable[[], object]) -> None:
@@ -253,7 +253,7 @@ class Player:
         return described.state, members
 
     def _group_is_stable(self) -> tuple[bool, bool]:
-        """Return whether all who subscribed have what the coordinator assigned to them; and whether they are its members."""
+        """Return whether all subscribers have their assigned partitions, and whether they are the members."""
         try:
             state, members = self._described()
         except (KafkaException, TimeoutError):
@@ -390,11 +390,12 @@ class Player:
             self._await_assignment()
 
     def _release_by_hand(self, kind: str) -> None:
-        """Unassign what was assigned by hand, where the table has what comes of it.
+        """Unassign partitions that were assigned by hand, if the table has the differences that follow.
 
-        A cooperative member that keeps such partitions is the table's, and so is one whose group assigns them too. An eager
-        one may be assigned the same again; then its positions say that all is read, until the assignment is taken. And a
-        seek in on_assign fails in the original while what was assigned by hand is replaced.
+        The table has cooperative members that keep such partitions, and those whose group assigns them too.
+        An eager member may be assigned the same again: its positions then say that all is read, until it
+        takes the assignment. A seek in on_assign fails in the original while partitions assigned by hand
+        are replaced.
         """
         subscribed = self._subscribed.get("c1")
         if subscribed is None and (self._cooperative or kind in {"none", "slow", "seeks"}):
@@ -456,8 +457,9 @@ class Player:
     def _be_busy(self) -> None:
         """Take longer than max.poll.interval.ms, while the second member polls as in a process of its own.
 
-        Without these polls it would exceed its interval too, if its assignment came before the first member's. That
-        is chance, and so is whether two members that both left join again in one generation.
+        Without these polls it would exceed its interval too, if its assignment came before the first
+        member's, which is chance. Whether two members that both left join again in one generation is
+        chance, too.
         """
         second = self._second is not None
         # With a heartbeat and a rebalance, after which the second member has what the first one left.
@@ -517,7 +519,7 @@ class Player:
             self._settle(count=1)  # librdkafka's late look-up of the start, or of an end, may undo the seek
         self._client.attempt("seek", self._partition(*partition, offset))
         self._unread |= offset < 0
-        # Without a reset, an offset behind the end is an error, which comes before or after what a change brings.
+        # Without a reset, an offset behind the end is an error, before or after the messages of a change.
         self._unpolled |= offset > MESSAGES and self._program.settings["auto_offset_reset"] == "error"
 
     def _pause(self, partitions: tuple[tuple[int, int], ...]) -> None:
@@ -548,7 +550,7 @@ class Player:
         return last[max(last)]
 
     def _hear_of_commits(self, way: str) -> None:
-        """Wait until an asynchronous commit has ended, as far as it stores anything; nothing is polled meanwhile."""
+        """Wait without polling until an asynchronous commit has stored its offsets, if it has any."""
         before: object = None
         deadline = time.monotonic() + _MAX_POLL_INTERVAL / 2
         while way == "async" and not self._program.breaks_kafka and time.monotonic() < deadline:
@@ -601,7 +603,7 @@ class Player:
         if self._second is None:
             self._settle()
             self._second = self._member("c2", on_commit=record)
-            # Which of several partitions a sticky assignor moves is the table's: here there is one that it may move.
+            # The table has which of several partitions a sticky assignor moves: here only one may move.
             topics = self._topics[-1:] if self._cooperative else self._topics
             self._second.subscribe(topics)
             self._subscribed["c2"] = topics
@@ -623,14 +625,14 @@ class Player:
         if self._cooperative or not all(
             left.intersection(names) for names in (left, *self._subscribed.values())
         ):
-            return  # how cooperative members hear of it, and subscriptions of which no topic exists, are the table's
+            return  # the table has what cooperative members notice, and subscriptions without a topic
         self._deleted.add(topic)
         self._lab.attempt("delete", lambda: self._lab.delete(topic))
         self._settle_when(lambda: not self._is_assigned(topic))
 
     def _grow_topic(self, number: int) -> None:
         if self._second is not None:
-            return  # each of the original's members joins again when it sees the growth: once or twice, by chance
+            return  # the original's members join again once or twice, by chance, when they see the growth
         self._settle()
         topic, count = self._topics[number], self._program.partitions[number] + 1
         self._lab.attempt("grow", lambda: self._lab.grow(topic, count))

@@ -1,7 +1,7 @@
-"""Random programs: a grammar of settings, calls, faults and waits. Pure: a seed makes the same program anywhere.
+"""Random programs: a grammar of settings, calls, faults and waits. Pure: a seed makes one program, anywhere.
 
-A program is a value that can be written as JSON. It is total: a step that makes no sense where it stands is an error that
-both consumers have to raise alike, and any step can be left out.
+A program is a value that can be written as JSON. It is total: a step that makes no sense in its place is an
+error that both consumers have to raise alike, and any step can be left out.
 """
 
 import random
