@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -250,6 +250,60 @@ def test_every_row_of_the_table_is_taken(
         scenario(new_player())
 
     assert {(node, cause) for node, row in TRANSITIONS.items() for cause in row} - taken == set()
+
+
+# --- Replies --------------------------------------------------------------------------------------------
+
+
+StepRequest = (
+    act.SendJoinGroup
+    | act.PerformAssignment
+    | act.SendSyncGroup
+    | act.FetchOffsets
+    | act.SendOffsetCommits
+    | act.SendLeaveGroup
+)
+
+
+def reach(player: "Player", request: type[StepRequest]) -> None:
+    """Go on until this request waits for its reply."""
+    if request in {act.SendOffsetCommits, act.SendLeaveGroup}:
+        player.commits_end = request is act.SendLeaveGroup
+        player.join({"t": (0,)})
+        close(player)
+        player.serve()
+    elif request is act.PerformAssignment:
+        player.plan()
+    else:
+        player.subscribe("t")
+        player.find()
+        if request is not act.SendJoinGroup:
+            player.answer_join()
+        if request is act.FetchOffsets:
+            player.answer_sync({"t": (0,)})
+    assert player.asks(request)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [act.Disconnected(), act.Refused(35, "too old"), act.Broken()],
+    ids=lambda reply: type(reply).__name__,
+)
+@pytest.mark.parametrize("request_type", get_args(StepRequest))
+def test_a_request_without_a_response_does_not_hold_its_member_up(
+    new_player: Callable[[], "Player"], request_type: type[StepRequest], reply: act.Reply
+) -> None:
+    """Once the application has polled, another step begins, or the member is closed."""
+    player = new_player()
+    reach(player, request_type)
+    sent = player.take(request_type)
+    player.reply(sent, reply)
+    player.feed(player.member.resume)
+    if player.asks(act.FindCoordinator):
+        player.find()
+    player.wait(2)
+
+    assert player.member.closed or player.member.facts.attempt > sent.attempt
 
 
 # --- Invariants -----------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ class OffsetTracker:
         self.by_hand = by_hand
         self._lock = threading.RLock()
         self._assigned: set[TopicPartitionKey] = set()
+        """Partitions assigned by the group or by hand; `Ownership` has those of the group."""
         self._stored: dict[TopicPartitionKey, Offset] = {}
         self._committed: dict[TopicPartitionKey, Offset] = {}
         self._sought: dict[TopicPartitionKey, int] = {}
