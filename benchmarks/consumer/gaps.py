@@ -1,4 +1,7 @@
-"""Deliveries around a join: time of the first one, gaps, duplicates and missing messages."""
+"""Deliveries around a join: time of the first one, gaps, duplicates and missing messages.
+
+These are measures of many messages, as arrays: no rule of `groupwright.testing.groups` is applied.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Ownership of partitions, as reported by the members' callbacks."""
+"""Ownership of partitions by the members' callbacks, which tells when a group has settled."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""Ledger of produced records, and the check of the tables against it. The check is pure."""
+"""Ledger of produced records, and the check of the tables against it. The check is pure.
+
+It counts the rows of each record, and no member owns a partition: no rule of `testing.groups` applies.
+"""
 
 import dataclasses
 import json

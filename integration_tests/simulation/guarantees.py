@@ -321,16 +321,17 @@ class Guarantees:
                 self._judge.log(key).positions[breach.window] = breach.expected
 
     def _check_order(self, breach: Breach, window: Window) -> None:
-        key, offset, limit = breach.partition, breach.start, breach.expected
+        key, offset, limit, what = breach.partition, breach.start, breach.expected, str(breach)
         if breach.rule is Rule.CONSUMED_TWICE:
             return  # an owner starts at what was committed, perhaps before what was delivered
         if breach.rule is Rule.STARTED_ELSEWHERE:
             limit = self._judge.log(key).committed
+            what += f"; {limit} is committed"
         elif offset == self._moved_to.get(window):
             del self._moved_to[window]
             self._backwards.add(key)
             return
-        self._broken("no message is lost" if offset > limit else "none is delivered twice", str(breach))
+        self._broken("no message is lost" if offset > limit else "none is delivered twice", what)
 
     def _starts(self, window: Window, log: PartitionLog) -> Container[int]:
         """Return the offsets that were committed from shortly before the assignment until now."""

@@ -1,4 +1,7 @@
-"""Ledger of a simulated group: owners of partitions, pauses, moves and deliveries."""
+"""Ledger of a simulated group: owners of partitions, pauses, moves and deliveries.
+
+It measures what a deploy costs; whether a group keeps its guarantees is judged in `_groups`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
