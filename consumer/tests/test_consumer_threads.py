@@ -465,6 +465,44 @@ def test_a_waiting_consumer_serves_its_membership_only_when_something_is_due(
 
 
 @pytest.mark.parametrize("method", ["poll", "consume"])
+def test_a_settled_member_waits_in_long_slices_once_nothing_was_due_for_a_second(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """An idle member woke 40 times a second, which took six times confluent-kafka's processor time."""
+    with Consumer(NOWHERE) as consumer:
+        consumer.poll(0)
+        now, slices = [1000.0], list[float]()
+
+        def wait(*arguments: float) -> Any:
+            now[0] += arguments[-1]
+            slices.append(arguments[-1])
+            return [] if method == "consume" else None
+
+        def waited(seconds: float) -> list[float]:
+            slices.clear()
+            assert not (consumer.poll(seconds) if method == "poll" else consumer.consume(5, seconds))
+            assert sum(slices) == pytest.approx(seconds)
+            return [each for each in slices if each > 1e-6]
+
+        for module in ("consumer", "_membership.polling"):
+            monkeypatch.setattr(f"groupwright.consumer.{module}.monotonic", lambda: now[0])
+        native = (lambda *_: []) if method == "poll" else wait
+        monkeypatch.setattr(consumer, "_native_consume", native, raising=False)
+        monkeypatch.setattr(consumer, "_native_poll", wait, raising=False)
+        monkeypatch.setattr(type(consumer._member), "fast_path_until", 1003.04)
+        assert max(waited(0.5)) == pytest.approx(0.025)  # the member has not joined the group
+
+        monkeypatch.setattr(type(consumer._member), "is_settled", True)
+        consumer._guard.wake()
+        assert max(waited(1.0)) == pytest.approx(0.025)  # something was due
+        assert waited(1.0) == pytest.approx([0.15] * 6 + [0.1])
+        # None is longer than the time until something is due: an automatic commit is made in time.
+        assert waited(0.54) == pytest.approx([0.15] * 3 + [0.09])
+        consumer._guard.wake()
+        assert max(waited(0.5)) == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize("method", ["poll", "consume"])
 def test_messages_of_an_expired_session_are_not_returned(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:

@@ -44,7 +44,7 @@ from integration_tests.simulation.runtime import MemberProcess, Threading, Wakeu
 _Key = tuple[str, int]
 
 SLICE = 0.025
-"""Seconds of a native call, as the consumer makes it."""
+"""Seconds of the shortest native call that the consumer repeats."""
 _BUFFERED = 20
 """Longest queue of messages of one partition."""
 _RETRY = 300 * MS
@@ -141,8 +141,8 @@ class Librdkafka:
         if len(messages) == num_messages or timeout == 0:
             return messages
         clock = runtime.present().monotonic
-        if timeout == SLICE and not messages:
-            timeout = self._skip_idle_slices(clock)
+        if timeout >= SLICE and not messages:
+            timeout = self._skip_idle_slices(clock, timeout)
             self._take(messages, num_messages)
         deadline = math.inf if timeout < 0 else clock() + timeout
         while len(messages) < num_messages and (remaining := deadline - clock()) > 0:
@@ -150,19 +150,19 @@ class Librdkafka:
             self._take(messages, num_messages)
         return messages
 
-    def _skip_idle_slices(self, clock: Callable[[], float]) -> float:
+    def _skip_idle_slices(self, clock: Callable[[], float], slice_: float) -> float:
         """Wait for as many slices as would return nothing; return the rest of the last one, in seconds.
 
-        While nothing is due, the consumer makes one native call after the other, each of 25 ms. They are
-        skipped until a message comes, the consumer is woken, or its next check or its own deadline is due.
+        While nothing is due, the consumer makes one native call after the other, of 25 to 150 ms each. They
+        are skipped until a message comes, the consumer is woken, or its next check or its deadline is due.
         """
         idle = min(self.idle_until(), self.poll_until) - clock()
-        if idle <= SLICE:
-            return SLICE
+        if idle <= slice_:
+            return slice_
         self._is_idle = True
         self._fetched.wait(idle)
         self._is_idle = False
-        return min(self._random.random() * SLICE, max(0.0, self.poll_until - clock()))
+        return min(self._random.random() * slice_, max(0.0, self.poll_until - clock()))
 
     def wake(self) -> None:
         """Have the present native call end with its slice."""

@@ -110,6 +110,11 @@ class ClassicMembership:
         return self.applier.in_callback
 
     @property
+    def is_settled(self) -> bool:
+        """True in a group in which no rebalance and no commit is under way."""
+        return self.membership.is_settled and not self.committer.is_committing
+
+    @property
     def due(self) -> bool:
         """True if an event or an exception waits to be served."""
         return self.events.due

@@ -227,6 +227,11 @@ class Committer:
         """Return the newest offset of each partition whose commit has not ended."""
         return {key: offset for pending in list(self._under_way) for key, offset in pending.offsets.items()}
 
+    @property
+    def is_committing(self) -> bool:
+        """True if a commit has not ended."""
+        return bool(self._under_way)
+
     def wait(self, seconds: float) -> None:
         """Wait until the commits that are in flight now have ended, for `seconds` at most."""
         deadline = time.monotonic() + seconds

@@ -41,6 +41,10 @@ class GroupMembership(Protocol):
         """True if other members may own the partitions by now; read before messages are returned."""
 
     @property
+    def is_settled(self) -> bool:
+        """True if no rebalance and no commit is under way, so that `serve` is seldom due."""
+
+    @property
     def due(self) -> bool:
         """True if `serve` has anything to do; read before prefetched messages are returned."""
 

@@ -88,6 +88,11 @@ class LibrdkafkaMembership:
         )
 
     @property
+    def is_settled(self) -> bool:
+        """True: librdkafka's poll does everything at once, callbacks included."""
+        return True
+
+    @property
     def due(self) -> bool:
         """True if the exception of a callback waits to be raised."""
         return bool(self.failures)

@@ -137,6 +137,12 @@ class Membership:
         return self.facts.max_poll_exceeded
 
     @property
+    def is_settled(self) -> bool:
+        """True in a generation that no rebalance, and nothing that the application does, is about to end."""
+        facts = self.facts
+        return facts.state is State.STABLE and facts.step is Step.IDLE and facts.rejoin_reason is None
+
+    @property
     def keeps_partitions(self) -> bool:
         """True if a commit may wait for the end of the rebalance, since its partitions stay owned."""
         return self.facts.keeps_partitions
