@@ -124,10 +124,10 @@ def test_a_position_is_that_of_the_returned_messages() -> None:
 def test_messages_that_consume_still_gathers_are_not_committed() -> None:
     """An automatic commit meanwhile committed them; a process that was killed then had lost them."""
     queue, buffer = Queue(message(0), message(1), message(7, partition=1)), PrefetchBuffer()
-    buffer.gathered = queue.consume(3, 0)
+    buffer.taken = queue.consume(3, 0)
 
     assert [(p.partition, p.offset) for p in buffer.positions(queue.positions)] == [(0, 0), (1, 7)]
-    buffer.put_back(buffer.gathered)
+    buffer.put_back(buffer.taken)
     assert [(p.partition, p.offset) for p in buffer.positions(queue.positions)] == [(0, 0), (1, 7)]
     assert len(taken(buffer)) == 3
     assert [(p.partition, p.offset) for p in buffer.positions(queue.positions)] == [(0, 2), (1, 8)]
@@ -145,7 +145,7 @@ def test_messages_of_revoked_partitions_are_not_returned() -> None:
 
 def test_messages_that_consume_gathers_leave_it_if_a_callback_seeks_or_pauses() -> None:
     queue, buffer = Queue(message(0), message(7, partition=1), message(3, partition=2)), PrefetchBuffer()
-    buffer.gathered = gathered = queue.consume(3, 0)
+    buffer.taken = gathered = queue.consume(3, 0)
 
     buffer.drop([("t", 0)])
     buffer.pause([("t", 1)])

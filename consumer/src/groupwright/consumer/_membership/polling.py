@@ -71,10 +71,9 @@ class Polling(confluent_kafka.Consumer):
         Nothing is called once they are no longer kept here: a signal handler that raises after a call would
         lose them.
         """
-        if self._member.in_callback:
-            raise RuntimeError("poll() and consume() cannot be called from a rebalance callback")
+        self._begin()
         guard, prefetch, taken = self._guard, self._prefetch, list[Message]()
-        outer, prefetch.gathered = prefetch.gathered, taken
+        outer, prefetch.taken = prefetch.taken, taken
         fetch, wait = (self._fetch, self._fetch_one) if is_poll else (self._gather, self._gather)
         append = fetch
         try:
@@ -99,14 +98,20 @@ class Polling(confluent_kafka.Consumer):
                 if over or len(taken) >= most or (taken and self._must_return()):
                     shown = self._interceptors.on_consume(taken)
                     if shown or over:
-                        prefetch.gathered = outer
+                        prefetch.taken = outer
                         return shown if not is_poll else shown[0] if shown else None
                     taken.clear()  # interceptors have removed them all
         except BaseException:
-            guard.fast_path_until = 0.0
-            prefetch.unreturned = taken or prefetch.unreturned
+            guard.fast_path_until = 0.0  # without a call, before which another exception may come
             self._put_back(taken)
             raise
+
+    def _begin(self) -> None:
+        if self._member.in_callback:
+            raise RuntimeError("poll() and consume() cannot be called from a rebalance callback")
+        if self._prefetch.taken and not self._consumer_config.broker_assigned:
+            # An exception has ended the former call, and another one has ended `_put_back`.
+            self._prefetch.put_back(self._prefetch.taken)
 
     def _slice(self, now: float) -> float:
         """Return the longest time in seconds for which a native call may wait now.
@@ -148,8 +153,6 @@ class Polling(confluent_kafka.Consumer):
         guard.yield_exclusive()
         guard.check_not_closing()
         guard.check_not_woken()
-        if prefetch.unreturned:
-            self._put_back(prefetch.unreturned)
         message = prefetch.error
         if message is None:
             message = self._member.serve(self)
@@ -192,7 +195,7 @@ class Polling(confluent_kafka.Consumer):
             if polled[0] is None:
                 del polled[0]
                 return
-            self._prefetch.taken(taken[0])
+            self._prefetch.record(taken[0])
             self._report_native_errors(taken)
         except BaseException:
             if not polled:
@@ -217,11 +220,7 @@ class Polling(confluent_kafka.Consumer):
     # --- After an exception -------------------------------------------------------------------------
 
     def _put_back(self, messages: list[Message]) -> None:
-        """Have the next call return these messages, because an exception or a cancellation ends this one.
-
-        Another exception may interrupt this at its first call. So a caller that handles an exception first
-        closes the fast path and sets `unreturned`, both without a call; `_serve` then completes it.
-        """
+        """Have the next call return these messages, because an exception or a cancellation ends this one."""
         if self._consumer_config.broker_assigned:
             # librdkafka's own membership may revoke their partitions, and has counted them as consumed.
             messages.clear()

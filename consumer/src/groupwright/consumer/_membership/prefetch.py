@@ -58,10 +58,9 @@ class PrefetchBuffer:
         """Partitions that the application has paused."""
         self.cut_short = False
         """True if an exception has ended a native call, which may have dropped messages (`seek_targets`)."""
-        self.gathered: list[Message] = []
-        """Messages that a `consume` has gathered so far. Until it returns them, no thread may commit them."""
-        self.unreturned: list[Message] = []
-        """Messages of a poll that an exception has ended, until `put_back` has moved them all."""
+        self.taken: list[Message] = []
+        """Messages that the present call has taken. They count as not consumed until it returns them. If an
+        exception ends the call, the next one puts back what it finds here."""
         self.error: Message | None = None
         """An error that poll returns before messages, until it has."""
         self.meter: ProcessingMeter | None = None
@@ -137,7 +136,7 @@ class PrefetchBuffer:
         """
         self._reached.update({(p.topic, p.partition): _STARTS.get(p.offset, p.offset) for p in partitions})
 
-    def taken(self, message: Message) -> None:
+    def record(self, message: Message) -> None:
         """Record a message that a native poll has returned, without this buffer."""
         self._record_reached((message,))
         if self.meter is not None:
@@ -235,7 +234,7 @@ class PrefetchBuffer:
 
     def _buffered(self) -> list[Message]:
         """Return all messages that librdkafka has returned and the application has not taken."""
-        return [*self.unreturned, *self.gathered, *self.waiting.copy(), *self._held]
+        return [*self.taken, *self.waiting.copy(), *self._held]
 
     def positions_of(
         self, handle: Handle, partitions: list[TopicPartition] | None, guard: AccessGuard
@@ -273,13 +272,11 @@ class PrefetchBuffer:
     def drop(self, keys: Iterable[TopicPartitionKey]) -> None:
         """Drop the messages of partitions that were revoked or sought. For the polling thread.
 
-        Those that a `consume` has gathered are dropped too: it has called a callback that seeks.
+        Those that the present call has taken are dropped too: it has called a callback that seeks.
         """
         gone = set(keys)
         self._forget_returned()
-        if self.unreturned:
-            self.put_back(self.unreturned)
-        self.gathered[:] = [message for message in self.gathered if _key(message) not in gone]
+        self.taken[:] = [message for message in self.taken if _key(message) not in gone]
         for message in self.waiting.copy():
             if _key(message) in gone:
                 self._remove(message)
@@ -307,9 +304,9 @@ class PrefetchBuffer:
         # An exception may have had messages put back before their offsets were recorded. Once the
         # application has them, `seek_targets` would return their offsets: they would be fetched again.
         self._record_buffered()
-        if self.gathered:
-            self._held[:0] = [message for message in self.gathered if _key(message) in self.paused]
-            self.gathered[:] = [message for message in self.gathered if _key(message) not in self.paused]
+        if self.taken:
+            self._held[:0] = [message for message in self.taken if _key(message) in self.paused]
+            self.taken[:] = [message for message in self.taken if _key(message) not in self.paused]
         for message in self.waiting.copy():
             if _key(message) in self.paused and self._remove(message):
                 self._held.append(message)
