@@ -38,6 +38,9 @@ from groupwright.consumer.errors import ConcurrentAccessError, WakeupError
 _YIELD_TIMEOUT = 0.05
 """Longest time in seconds that the polling thread yields, so that a slow call cannot delay a rebalance."""
 
+SLICE = 0.025
+"""Longest native poll in seconds, and so the longest delay of what becomes due within it."""
+
 _PAUSE = 0.001
 """Seconds between two checks of whether another thread has left."""
 
@@ -58,6 +61,7 @@ class AccessGuard(PollClock):
         "fast_path_until",
         "inside",
         "inside_seconds",
+        "slice",
         "woken",
     )
 
@@ -75,6 +79,8 @@ class AccessGuard(PollClock):
         called."""
         self.inside_seconds = 0.0
         """Time spent inside `poll` and `consume`, without the calls that returned a prefetched message."""
+        self.slice = SLICE
+        """Longest time in seconds for which the next native call may wait; any thread may make it `SLICE`."""
         self.closing = self.closed = False
         """True if a thread is closing the consumer, or has closed it."""
         self.abandoned: Callable[[], bool] = never
@@ -398,22 +404,28 @@ def shared(
 
 def exclusive(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
     """Return a method that one thread at a time may call, and none while the consumer is being closed."""
+    name = method.__name__.lstrip("_")
 
     @functools.wraps(method)
     def call(consumer: Any, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         guard: AccessGuard = consumer._guard  # noqa: SLF001 - the class's own
-        guard.check_usable()
-        me = get_ident()
-        if guard.ident == me:  # nested, or in a signal handler
+        if not guard.fast_path_until:  # else nothing is due, not even the end
+            guard.check_usable()
+        me, inside = get_ident(), guard.inside
+        if inside.get("thread") == me:  # nested, or in a signal handler
+            if consumer._member.in_callback:  # noqa: SLF001 - as above
+                raise RuntimeError("poll() and consume() cannot be called from a rebalance callback")
             return method(consumer, *args, **kwargs)
         try:
-            guard.enter(me, method.__name__.lstrip("_"))
+            # Two calls of Python less: most calls enter without waiting.
+            if inside.setdefault("thread", me) != me or guard.closing:
+                guard.enter(me, name)
             return method(consumer, *args, **kwargs)
         finally:
             # No entry, or another thread's: `enter` or `yield_exclusive` has raised.
             try:
-                if guard.inside["thread"] == me:
-                    del guard.inside["thread"]
+                if inside["thread"] == me:
+                    del inside["thread"]
             except KeyError:
                 pass
 

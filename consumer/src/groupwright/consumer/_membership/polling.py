@@ -20,16 +20,14 @@ import confluent_kafka
 from confluent_kafka import KafkaError, Message
 
 from groupwright.consumer._config.config import ConsumerConfig
-from groupwright.consumer._membership.access import AccessGuard, exclusive
+from groupwright.consumer._membership.access import SLICE, AccessGuard, exclusive, never
 from groupwright.consumer._membership.group_membership import GroupMembership
 from groupwright.consumer._membership.handle import Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 
-SLICE = 0.025
-"""Longest native poll in seconds, and so the longest delay of what becomes due within it."""
 CALM_SLICE = 0.15
-"""The same while all is calm. librdkafka's `poll` serves signals every 0.2 s."""
+"""As `SLICE`, while all is calm. librdkafka's `poll` serves signals every 0.2 s."""
 _CALM_AFTER = 1.0
 """Seconds without anything due, in a settled group, after which all is calm."""
 
@@ -58,24 +56,26 @@ class Polling(confluent_kafka.Consumer):
     @exclusive
     def _poll(self, deadline: float) -> Message | None:
         """Return the next message that there is before a monotonic time, in seconds."""
-        return self._take(1, deadline, is_poll=True)  # type: ignore[no-any-return] # a message or None
+        return self._take(1, deadline, True)  # type: ignore[no-any-return] # noqa: FBT003 - a message or None
 
     @exclusive
     def _consume(self, num_messages: int, deadline: float) -> list[Message]:
         """Return up to `num_messages` messages that there are before a monotonic time, in seconds."""
-        return self._take(num_messages, deadline, is_poll=False)  # type: ignore[no-any-return] # a list
+        return self._take(num_messages, deadline, False)  # type: ignore[no-any-return] # noqa: FBT003 - a list
 
-    def _take(self, most: int, deadline: float, *, is_poll: bool) -> Any:
+    def _take(self, most: int, deadline: float, is_poll: bool) -> Any:  # noqa: C901, FBT001 - a call saved is 50 ns
         """Return up to `most` messages as a list, or one or None for `poll`.
 
         Nothing is called once they are no longer kept here: a signal handler that raises after a call would
         lose them.
         """
-        self._begin()
-        guard, prefetch, taken = self._guard, self._prefetch, list[Message]()
+        guard, prefetch = self._guard, self._prefetch
+        taken: list[Message] = []
+        if prefetch.taken:
+            self._put_back_former()
         outer, prefetch.taken = prefetch.taken, taken
-        fetch, wait = (self._fetch, self._fetch_one) if is_poll else (self._gather, self._gather)
-        append = fetch
+        append = fetch = self._fetch if is_poll else self._gather
+        is_served = False
         try:
             while True:
                 now, holds = monotonic(), False
@@ -84,19 +84,22 @@ class Polling(confluent_kafka.Consumer):
                     if error is not None:
                         prefetch.error = None
                         return error if is_poll else [error]
-                    now, append = monotonic(), fetch
+                    now, append, is_served = monotonic(), fetch, True
                     holds = (taken and self._must_return()) or self._member.hold(min(SLICE, deadline - now))
-                remaining, slice_ = deadline - now, self._slice(now)
+                remaining, slice_ = deadline - now, guard.slice
                 if not holds:
                     append(taken, most, max(0.0, min(slice_, remaining)))
-                    append = wait
                 guard.last = ended = monotonic()
                 guard.inside_seconds += ended - now
                 if ended >= guard.fast_path_until and self._member.session_expired:
                     prefetch.put_back(taken)  # other members may own these partitions
-                over = remaining <= slice_ or guard.abandoned()
+                if not taken:
+                    guard.slice = self._slice(ended)
+                    append = self._fetch_one if is_poll else fetch
+                over = remaining <= slice_ or (guard.abandoned is not never and guard.abandoned())
                 if over or len(taken) >= most or (taken and self._must_return()):
-                    shown = self._interceptors.on_consume(taken)
+                    # With interceptors, every call serves first.
+                    shown = self._interceptors.on_consume(taken) if is_served else taken
                     if shown or over:
                         prefetch.taken = outer
                         return shown if not is_poll else shown[0] if shown else None
@@ -106,15 +109,8 @@ class Polling(confluent_kafka.Consumer):
             self._put_back(taken)
             raise
 
-    def _begin(self) -> None:
-        if self._member.in_callback:
-            raise RuntimeError("poll() and consume() cannot be called from a rebalance callback")
-        if self._prefetch.taken and not self._consumer_config.broker_assigned:
-            # An exception has ended the former call, and another one has ended `_put_back`.
-            self._prefetch.put_back(self._prefetch.taken)
-
     def _slice(self, now: float) -> float:
-        """Return the longest time in seconds for which a native call may wait now.
+        """Return the longest time in seconds for which the next native call may wait.
 
         A wake-up costs 70 us of processor time, since the thread's caches are cold, and an idle member has no
         other cost. The members of a calm group learn of a rebalance from heartbeats, seconds apart, so 0.15 s
@@ -148,7 +144,7 @@ class Polling(confluent_kafka.Consumer):
         guard.wake()
         guard.last = now = monotonic()
         if was_woken:
-            self._calm_from = now + _CALM_AFTER
+            self._calm_from, guard.slice = now + _CALM_AFTER, SLICE
         guard.yield_to_waiters()
         guard.yield_exclusive()
         guard.check_not_closing()
@@ -183,7 +179,7 @@ class Polling(confluent_kafka.Consumer):
 
     def _fetch(self, taken: list[Message], _most: int, timeout: float) -> None:
         """Append the next message, prefetched or not."""
-        self._prefetch.next(taken, self._native_consume, monotonic())
+        self._prefetch.next(taken, self._native_consume, self._guard.last)
         if not taken:
             self._fetch_one(taken, 1, timeout)
 
@@ -196,7 +192,8 @@ class Polling(confluent_kafka.Consumer):
                 del polled[0]
                 return
             self._prefetch.record(taken[0])
-            self._report_native_errors(taken)
+            if self._on_native_error is not None:
+                self._report_native_errors(taken)
         except BaseException:
             if not polled:
                 self._prefetch.cut_short = True
@@ -208,14 +205,14 @@ class Polling(confluent_kafka.Consumer):
         """Append messages until there are `most`, or for `timeout` seconds."""
         before = len(taken)
         self._prefetch.gather(taken, most - before, self._native_consume, timeout)
-        self._report_native_errors(taken[before:])
+        if self._on_native_error is not None:
+            self._report_native_errors(taken[before:])
 
     def _report_native_errors(self, messages: list[Message]) -> None:
-        if self._on_native_error is not None:
-            for message in messages:
-                error = message.error()
-                if error is not None:
-                    self._on_native_error(error)
+        for message in messages:
+            error = message.error()
+            if error is not None and self._on_native_error is not None:
+                self._on_native_error(error)
 
     # --- After an exception -------------------------------------------------------------------------
 
@@ -228,6 +225,11 @@ class Polling(confluent_kafka.Consumer):
             self._guard.wake()
             self._prefetch.put_back(messages)
             self._seek_dropped()
+
+    def _put_back_former(self) -> None:
+        """Put back what a call has taken that an exception has ended, and another one its `_put_back`."""
+        if not self._consumer_config.broker_assigned:
+            self._prefetch.put_back(self._prefetch.taken)
 
     def _seek_dropped(self) -> None:
         """Have messages fetched again that an interrupted native call dropped.
