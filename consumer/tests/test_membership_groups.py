@@ -163,7 +163,7 @@ class World:
         match action:
             case act.FindCoordinator():
                 player.reply(action, act.Answered())
-            case act.SendJoinGroup() if member.awaits(action.attempt):
+            case act.SendJoinGroup() if member.awaits(action):
                 coordinator.join(player, action)
             case act.PerformAssignment():
                 topics = MetadataResponse({name: Topic(count) for name, count in self.topics.items()})
@@ -172,7 +172,7 @@ class World:
                 )
                 computed = act.GroupAssignment(plan, frozenset(self.topics), topics)
                 player.reply(action, act.Answered(computed))
-            case act.SendSyncGroup() if member.awaits(action.attempt):
+            case act.SendSyncGroup() if member.awaits(action):
                 coordinator.sync(player, action)
             case act.FetchOffsets():
                 player.asked.append(action)

@@ -405,14 +405,14 @@ def test_what_is_assigned_by_hand_stays_so_if_the_member_leaves_before_the_group
 def test_what_was_given_up_on_is_no_longer_awaited(player: "Player") -> None:
     """A request that waits for the commits before it looks, and is not sent."""
     player.plan()
-    attempt = player.take(act.PerformAssignment).attempt
-    assert player.member.awaits(attempt)
+    plan = player.take(act.PerformAssignment)
+    assert player.member.awaits(plan)
     player.reply(act.FindCoordinator(), act.Disconnected())
     player.beat()
     player.answer_heartbeat(25)
-    assert not player.member.awaits(attempt)
+    assert not player.member.awaits(plan)
 
-    joining = player.take(act.SendJoinGroup).attempt
+    joining = player.take(act.SendJoinGroup)
     assert player.member.awaits(joining)
     player.feed(player.member.unsubscribe)
     assert not player.member.awaits(joining)

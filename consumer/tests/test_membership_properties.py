@@ -208,7 +208,9 @@ class World(RuleBasedStateMachine):
     @rule(data=st.data())
     def an_old_answer_comes_late(self, data: st.DataObject) -> None:
         """Such as the response to an abandoned attempt: it must change nothing."""
-        old = data.draw(st.integers(0, max(0, self.member.facts.attempt - 1)))
+        facts = self.member.facts
+        last = facts.attempt if facts.step is Step.IDLE else facts.attempt - 1
+        old = data.draw(st.integers(0, max(0, last)))
         before = (self.member.identity, self.member.state, self.member.owned)
         identity = self.member.identity
         requests: list[act.Request] = [

@@ -376,7 +376,7 @@ class Driver:
     async def _send_join(self, action: act.SendJoinGroup) -> JoinGroupResponse:
         # The coordinator would respond to a commit behind a parked JoinGroup only after the rebalance.
         await self._commits.drained()
-        if not self._membership.awaits(action.attempt):
+        if not self._membership.awaits(action):
             raise _AbandonedError  # JoinGroup would add a member again that is about to leave
         response = await self._network.join(action.request)
         self._log.debug("JoinGroup answered: error %d, generation %d", response.error, response.generation)
@@ -402,7 +402,7 @@ class Driver:
             assignment = await self._leader.perform_assignment(
                 action.protocol,
                 action.members,
-                lambda: member.awaits(action.attempt),
+                lambda: member.awaits(action),
                 generation=member.identity.generation,
                 skip=action.skip,
             )

@@ -177,9 +177,9 @@ class Membership:
         """Return the identity for a commit, or the error code with which a commit fails now."""
         return self.facts.commit_identity()
 
-    def awaits(self, attempt: int) -> bool:
-        """Return whether a reply to this attempt would have an effect."""
-        return attempt == self.facts.attempt and not self.facts.closed
+    def awaits(self, request: act.StepRequest) -> bool:
+        """Return whether this is the step under way: it has not ended, and was not abandoned."""
+        return self._is_waiting_for(request.step, request.attempt)
 
     # --- Inputs: the application --------------------------------------------------------------------
 
@@ -367,7 +367,7 @@ class Membership:
 
         A reply to a step that has ended or was abandoned changes nothing.
         """
-        if not isinstance(request, act.StepRequest) or self._is_waiting_for(request.step, request.attempt):
+        if not isinstance(request, act.StepRequest) or self.awaits(request):
             self._handle_reply(request, reply, now)
         return self._advance(now)
 
@@ -588,10 +588,8 @@ class Membership:
         facts.incoming = None
         if facts.step is Step.APPLICATION:
             self._out.append(act.WithdrawEvent(facts.attempt))
-        else:
-            facts.attempt += 1
-            if facts.step is not Step.IDLE:
-                facts.move(Cause.STEP_ABANDONED)
+        elif facts.step is not Step.IDLE:
+            facts.move(Cause.STEP_ABANDONED)
 
     def _deliver(self, event: Assign | Revoke) -> None:
         self._start_step(Cause.DELIVER_EVENT)

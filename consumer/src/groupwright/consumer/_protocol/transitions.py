@@ -46,8 +46,8 @@ What the table cannot say, since it is data beside the machines:
   coordinator's connection.
 - How long the session lasts. `Heartbeat` knows. The clock has no causes of its own: a timeout that has passed
   leads to GENERATION_LOST, as an error does.
-- Which reply is meant. Each step has an attempt number. A reply to a step that was abandoned has an old one,
-  and changes nothing.
+- Which reply is meant. Each step has an attempt number. A reply to another step than the one under way
+  (`Membership.awaits`) changes nothing.
 
 Transitions that need an explanation:
 
