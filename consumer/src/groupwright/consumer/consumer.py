@@ -109,9 +109,7 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
         self._prefetch = PrefetchBuffer(BATCH_SIZE if prefetches else 0)
         self._waiting = self._prefetch.waiting
         if self._consumer_config.broker_assigned:
-            from groupwright.consumer._membership.librdkafka_membership import (  # for one
-                LibrdkafkaMembership,
-            )
+            from groupwright.consumer._membership.librdkafka_membership import LibrdkafkaMembership
 
             native = LibrdkafkaMembership(self._consumer_config, self._guard, self._interceptors, log)
             self._member, self._on_native_error = native, native.on_native_error

@@ -85,10 +85,7 @@ def _offsets_topic_source(
     cluster: Cluster, groups: GroupLimit, settings: Mapping[str, Any], timeout: float
 ) -> "tuple[OffsetsLog, AdminSource]":
     try:
-        from groupwright.cli.exporter.offsets_topic_source import (  # needs an extra
-            OffsetsLog,
-            OffsetsTopicSource,
-        )
+        from groupwright.cli.exporter.offsets_topic_source import OffsetsLog, OffsetsTopicSource
     except ImportError as error:
         raise CommandError(
             f"--source {_OFFSETS_TOPIC} needs {error.name}, which is not installed: pip install "
