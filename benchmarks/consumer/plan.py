@@ -194,8 +194,7 @@ LEAST_RATIO = {POLL: 0.95, CONSUME: 0.98}
 LEAST_TIMES = 5.0
 """Groupwright's messages a second over those of kafka-python and aiokafka."""
 
-MOST_EVENT_SECONDS = 0.175
-"""A member of a calm group waits for up to 0.15 s in a native poll; later events come within 25 ms."""
+MOST_EVENT_SECONDS = 0.050
 MOST_KEPT_WAIT_SECONDS = 0.050
 """Time that a message of a partition that stays with its owner waits for a load check."""
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).parents[1]
-# Two need a Kafka, which `test_start` and `test_incident` have; those of the third are parts of an example.
-ELSEWHERE = {"start.md", "incident.md", "exactly-once.md"}
+# Two need a Kafka, which `test_start` and `test_incident` have; those of the others are parts of an example.
+ELSEWHERE = {"start.md", "incident.md", "exactly-once.md", "parallel.md"}
 GUIDES = [
     guide
     for guide in sorted(DOCS.glob("*.md"))

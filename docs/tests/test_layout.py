@@ -31,7 +31,7 @@ ALLOWED = {
 # The rooms of each part, lowest first: a module imports its own room and those below. "" is the top level.
 ROOMS = {
     "assignors": ("_model", "_wire", "_algorithms", ""),
-    "consumer": ("_protocol", "_config", "_network", "_coordinator", "_membership", ""),
+    "consumer": ("_protocol", "_config", "_network", "_coordinator", "_membership", "_parallel", ""),
     "instrumentation": ("_librdkafka", "_metrics", "_tracking", ""),
     "testing": ("_java", "_kafka", "_assignors", "_groups", "_simulation", ""),
     "pipeline": ("_decoding", "_tables", "_transforms", "_what_if", "_report", "_jobs", ""),

@@ -114,6 +114,26 @@ def test_exactly_once_reads_transforms_and_writes(
     assert worker.stop("billing-1") == 0
 
 
+def test_a_parallel_service_charges_each_order_once(
+    run: Run, kafka: Kafka, new_kafka_topic: NewKafkaTopic
+) -> None:
+    """The tests in parallel/ kill this program."""
+    orders, failed = new_kafka_topic(partitions=2), new_kafka_topic()
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for number in range(40):
+        producer.produce(orders, json.dumps({"id": number}), f"customer {number % 5}")
+    assert producer.flush(PATIENCE) == 0
+    worker = run("parallel_service.py", {"orders": orders, "orders-failed": failed})
+
+    worker.start("a")
+    wait_until(lambda: worker.log("a").count("charged") == 40, "everything to be charged")
+
+    assert worker.stop("a") == 0
+    charged = [int(number) for number in re.findall(r"^charged (\d+)$", worker.log("a"), re.MULTILINE)]
+    for customer in range(5):
+        assert [number for number in charged if number % 5 == customer] == list(range(customer, 40, 5))
+
+
 def test_own_assignor_brings_partitions_of_the_same_keys_together(
     run: Run, new_kafka_topic: NewKafkaTopic
 ) -> None:

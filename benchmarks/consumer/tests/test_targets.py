@@ -58,11 +58,11 @@ def test_the_pure_python_clients_are_taken_at_their_best() -> None:
 
 def test_the_slowest_event_and_the_idle_share_are_judged() -> None:
     found = results()
-    found.events = {"Groupwright": Outcome(runs=[EventRun(revokes=(0.01, 0.18), assigns=(0.02,))])}
+    found.events = {"Groupwright": Outcome(runs=[EventRun(revokes=(0.01, 0.051), assigns=(0.02,))])}
     found.idle = {"Groupwright": Outcome(runs=[IdleRun(20, 0.1)]), "confluent-kafka": Outcome()}
 
     assert [(finding.text, finding.reached) for finding in findings_of(found)] == [
-        ("of 3 events the last to be delivered waited 180.0 ms, wanted 175", False),
+        ("of 3 events the last to be delivered waited 51.0 ms, wanted 50", False),
         ("an idle member takes 0.50% of a core, wanted less than 1%", True),
     ]
 

@@ -1,0 +1,300 @@
+"""Work in parallel on a real broker, by threads and by asyncio's tasks, over either client."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import Message, TopicPartition
+
+from groupwright.consumer import ConfigurationError, Consumer
+from groupwright.consumer.parallel import (
+    AIOParallelConsumer,
+    MessageFailedError,
+    ParallelConsumer,
+    Retry,
+)
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from consumer.tests.conftest import Scene
+
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("no_thread_stays")]
+
+Process = Callable[[Message], threading.Event | None]
+"""Processes a message; it is done when the event that is returned is set."""
+
+PARTITIONS = 3
+POISON = b"7"
+
+
+class Service:
+    """A parallel consumer that runs in a thread, and what it has processed."""
+
+    def __init__(self, scene: "Scene", kind: type, topic: str, process: Process, **options: Any) -> None:
+        self.offsets: dict[int, list[int]] = defaultdict(list)
+        self.error: BaseException | None = None
+        self._process = process
+        config = {
+            "bootstrap.servers": scene.kafka.bootstrap_servers,
+            "group.id": scene.group,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 50,
+            "heartbeat.interval.ms": 100,
+            "partition.assignment.strategy": "cooperative-sticky",
+            "log_level": 0,
+        }
+        called = self._awaited if kind is AIOParallelConsumer else self._called
+        self.parallel = kind(config, called, **options)
+        self.thread = threading.Thread(target=self._run, args=([topic],))
+        self.thread.start()
+
+    def _called(self, message: Message) -> None:
+        awaited = self._process(message)
+        assert awaited is None or awaited.wait(PATIENCE)
+        self._record(message)
+
+    async def _awaited(self, message: Message) -> None:
+        awaited = self._process(message)
+        while awaited is not None and not awaited.is_set():  # noqa: ASYNC110 - another thread sets it
+            await asyncio.sleep(0.01)
+        self._record(message)
+
+    def _record(self, message: Message) -> None:
+        self.offsets[message.partition() or 0].append(message.offset() or 0)
+
+    def _run(self, topics: list[str]) -> None:
+        try:
+            if isinstance(self.parallel, AIOParallelConsumer):
+                asyncio.run(self.parallel.run(topics))
+            else:
+                self.parallel.run(topics)
+        except BaseException as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.offsets.values()))
+
+    def stop(self) -> None:
+        """Stop, and raise what ended it."""
+        self.parallel.stop()
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture(params=[ParallelConsumer, AIOParallelConsumer], ids=["threads", "asyncio"])
+def start(scene: "Scene", request: pytest.FixtureRequest) -> Iterator[Callable[..., Service]]:
+    """Start a service; it is stopped after the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(topic: str, process: Process, **options: Any) -> Service:
+            service = Service(scene, request.param, topic, process, **options)
+            stack.callback(service.thread.join, PATIENCE)
+            stack.callback(service.parallel.stop)
+            return service
+
+        yield start
+
+
+def committed(scene: "Scene", topic: str) -> list[int]:
+    """Return the committed offset of each partition; -1001 where there is none."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group, "log_level": 0}
+    )
+    try:
+        wanted = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        return [each.offset for each in consumer.committed(wanted, timeout=PATIENCE)]
+    finally:
+        consumer.close()
+
+
+def nothing(_: Message) -> None:
+    """Process a message at once."""
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+@pytest.mark.parametrize("create", [Consumer, confluent_kafka.Consumer])
+def test_everything_is_processed_once_and_committed(
+    scene: "Scene", start: Callable[..., Service], order: str, create: type
+) -> None:
+    topic = scene.topic(PARTITIONS, 500)
+    service = start(topic, nothing, order=order, create=create, max_in_flight=50)
+    wait_until(lambda: service.count == 500 * PARTITIONS, "all are processed")
+    service.stop()
+    assert committed(scene, topic) == [500] * PARTITIONS
+    for offsets in service.offsets.values():
+        assert sorted(offsets) == list(range(500))
+        assert order != "partition" or offsets == list(range(500))
+    assert service.parallel.statistics().done == 500 * PARTITIONS
+
+
+def test_a_message_that_fails_stops_the_service_and_nothing_behind_it_is_committed(
+    scene: "Scene", start: Callable[..., Service]
+) -> None:
+    topic = scene.topic(PARTITIONS, 10)
+
+    def fail(message: Message) -> None:
+        if message.partition() == 1 and message.value() == POISON:
+            raise ValueError("poison")
+
+    service = start(topic, fail, order="none")
+    service.thread.join(PATIENCE)
+    with pytest.raises(MessageFailedError, match=rf"{topic} \[1\] at offset 7 could not") as caught:
+        service.stop()
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert caught.value.message.value() == POISON
+    assert committed(scene, topic)[1] == 7
+
+
+def test_a_message_is_tried_again_and_then_given_to_the_dead_letter_function(
+    scene: "Scene", start: Callable[..., Service]
+) -> None:
+    topic = scene.topic(PARTITIONS, 10)
+    calls, letters = [], []
+
+    def fail(message: Message) -> None:
+        if message.partition() == 1 and message.value() == POISON:
+            calls.append(service.count)
+            raise ValueError("poison")
+
+    service = start(
+        topic,
+        fail,
+        retry=Retry(2, backoff=0.01),
+        dead_letter=lambda message, error: letters.append((message.value(), str(error))),
+    )
+    wait_until(lambda: service.count == 10 * PARTITIONS - 1, "all others are processed")
+    service.stop()
+    assert len(calls) == 3
+    assert letters == [(POISON, "poison")]
+    assert committed(scene, topic) == [10] * PARTITIONS
+    statistics = service.parallel.statistics()
+    assert (statistics.retries, statistics.dead_letters) == (2, 1)
+
+
+def test_a_dead_letter_function_that_raises_stops_the_service(
+    scene: "Scene", start: Callable[..., Service]
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no such topic")
+
+    service = start(scene.topic(PARTITIONS, 1), fail, dead_letter=fail)
+    service.thread.join(PATIENCE)
+    with pytest.raises(MessageFailedError):
+        service.stop()
+
+
+def test_a_slow_partition_is_paused_and_starves_no_other(
+    scene: "Scene", start: Callable[..., Service]
+) -> None:
+    topic = scene.topic(PARTITIONS, 300)
+    release = threading.Event()
+
+    def wait(message: Message) -> threading.Event | None:
+        return release if message.partition() == 1 else None
+
+    service = start(topic, wait, workers=2, max_in_flight=3 * PARTITIONS)
+    try:
+        wait_until(
+            lambda: len(service.offsets[0]) == len(service.offsets[2]) == 300, "the others are processed"
+        )
+        in_flight = service.parallel.statistics().in_flight
+        assert in_flight[topic, 0] == in_flight[topic, 2] == 0
+        assert 0 < in_flight[topic, 1] < 300
+    finally:
+        release.set()
+    wait_until(lambda: service.count == 300 * PARTITIONS, "all are processed")
+
+
+def test_a_rebalance_waits_for_what_is_processed_and_nothing_comes_twice(
+    scene: "Scene", start: Callable[..., Service]
+) -> None:
+    topic = scene.topic(PARTITIONS, 100)
+
+    def work(_: Message) -> None:
+        threading.Event().wait(0.002)
+
+    services = [start(topic, work, workers=2, order="none")]
+    wait_until(lambda: services[0].count > 20, "the first works")
+    services.append(start(topic, work, workers=2, order="none"))
+    wait_until(lambda: all(each.parallel.statistics().in_flight for each in services), "both have some")
+    scene.produce(topic, 300, PARTITIONS, first=100)
+    wait_until(lambda: services[1].count > 20, "the second works")
+    services[1].stop()
+    wait_until(lambda: sum(each.count for each in services) >= 400 * PARTITIONS, "all are processed")
+    services[0].stop()
+    for number in range(PARTITIONS):
+        assert sorted(offset for each in services for offset in each.offsets[number]) == list(range(400))
+    assert committed(scene, topic) == [400] * PARTITIONS
+
+
+def test_a_message_that_takes_too_long_is_given_up_by_name_and_processed_elsewhere(
+    scene: "Scene", start: Callable[..., Service], caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = scene.topic(PARTITIONS, 5)
+    release, held = threading.Event(), threading.Event()
+
+    def hold(message: Message) -> threading.Event | None:
+        if message.value() != b"2":
+            return None
+        held.set()
+        return release
+
+    service = start(topic, hold, drain_timeout=0.2)
+    try:
+        assert held.wait(PATIENCE)
+        wait_until(lambda: len(service.offsets) == PARTITIONS, "each partition has begun")
+        with caplog.at_level(logging.WARNING, "groupwright.parallel"):
+            service.stop()
+        assert f"{topic} [1]: given up while messages were still processed" in caplog.text
+        assert committed(scene, topic) == [2] * PARTITIONS
+    finally:
+        release.set()
+    other = start(topic, nothing)
+    wait_until(lambda: other.count == 3 * PARTITIONS, "the others are processed")
+    assert sorted(other.offsets[1]) == [2, 3, 4]
+
+
+def test_after_a_restart_it_is_told_how_many_messages_come_twice(
+    scene: "Scene", start: Callable[..., Service], caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = scene.topic(PARTITIONS, 10)
+    release = threading.Event()
+
+    def hold(message: Message) -> threading.Event | None:
+        return release if message.partition() == 1 and message.value() == b"3" else None
+
+    service = start(topic, hold, order="none", drain_timeout=0.0)
+    wait_until(lambda: service.count == 10 * PARTITIONS - 1, "all others are processed")
+    try:
+        with caplog.at_level(logging.WARNING, "groupwright.parallel"):
+            service.stop()
+            assert "with 6 messages done behind offset 3, which is not" in caplog.text
+            caplog.clear()
+            other = start(topic, nothing, order="none")
+            wait_until(lambda: other.count == 7, "the rest is processed")
+            wait_until(lambda: "come a second time" in caplog.text, "it is told")
+            assert f"{topic} [1]: begins at offset 3, and at least 6 messages behind it" in caplog.text
+    finally:
+        release.set()
+
+
+def test_the_client_must_not_commit_by_itself(scene: "Scene") -> None:
+    config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group}
+    with pytest.raises(ConfigurationError, match=r"enable\.auto\.commit must be false or absent"):
+        ParallelConsumer(config | {"enable.auto.commit": True}, nothing)
+    with pytest.raises(
+        ConfigurationError, match=r"drain_timeout .* must be less than max\.poll\.interval\.ms"
+    ):
+        ParallelConsumer(config, nothing, drain_timeout=300)
+    with pytest.raises(ValueError, match="workers"):
+        ParallelConsumer(config, nothing, workers=0)
