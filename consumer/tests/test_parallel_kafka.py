@@ -237,6 +237,32 @@ def test_a_rebalance_waits_for_what_is_processed_and_nothing_comes_twice(
     assert committed(scene, topic) == [400] * PARTITIONS
 
 
+def test_a_partition_that_was_paused_when_it_was_revoked_is_resumed_when_it_comes_back(
+    scene: "Scene", start: Callable[..., Service]
+) -> None:
+    """The client itself keeps it paused."""
+    topic = scene.topic(PARTITIONS, 100)
+    release = threading.Event()
+    first = start(topic, lambda _: release, order="none", max_in_flight=PARTITIONS, drain_timeout=0.1)
+    engine = first.parallel._engine
+    try:
+        wait_until(lambda: len(engine._paused) == PARTITIONS, "all are paused")
+        second = start(
+            topic, lambda message: release if message.value() == b"50" else None, drain_timeout=0.1
+        )
+        wait_until(lambda: second.count >= 50, "the second has done half of a partition")
+        second.stop()
+    finally:
+        release.set()
+
+    def done() -> set[tuple[int, int]]:
+        return {
+            (number, each) for of in (first, second) for number in of.offsets for each in of.offsets[number]
+        }
+
+    wait_until(lambda: len(done()) == 100 * PARTITIONS, "all are processed")
+
+
 def test_a_message_that_takes_too_long_is_given_up_by_name_and_processed_elsewhere(
     scene: "Scene", start: Callable[..., Service], caplog: pytest.LogCaptureFixture
 ) -> None:

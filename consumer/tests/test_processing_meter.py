@@ -166,6 +166,17 @@ def test_a_stopped_process_does_not_work() -> None:
     assert app.meter.times()["t"][1] < 2 * COSTS[1]
 
 
+def test_the_time_of_workers_is_counted_also_while_the_application_polls() -> None:
+    app = Application()
+    app.consumes([0] * 100, [1] * 100)
+    app.is_polling = True
+    app.meter.measure(lambda: app.messages([1, 1]))  # two workers, both on this partition
+    app.passes(10.0)
+    after = app.meter.times()["t"]
+    assert after[0] < 0.01
+    assert after[1] == pytest.approx(20 / 100, rel=0.2)
+
+
 def test_errors_are_no_messages() -> None:
     app = Application()
     end = new_message(topic="t", partition=0, error=KafkaError(KafkaError._PARTITION_EOF))

@@ -3,6 +3,7 @@
 import logging
 import math
 import threading
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from time import monotonic
 from types import TracebackType
@@ -248,6 +249,17 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
         messages that it has. Several calls before a poll count as one.
         """
         self._guard.request_wakeup()
+
+    def measure_work(self, working: Callable[[], Sequence[Message]]) -> None:
+        """Have `ProcessingTime` count the time of workers, for an application that hands messages to some.
+
+        `groupwright.consumer.parallel` does so by itself. Otherwise it counts the time between two polls.
+
+        Args:
+            working: Returns the messages that are being worked on at this moment. The network thread calls it
+                some fifty times a second, so it must be quick.
+        """
+        self._member.measure_work(working)
 
     # --- Committing ---------------------------------------------------------------------------------
 

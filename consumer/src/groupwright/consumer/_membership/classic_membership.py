@@ -5,7 +5,7 @@ events, `ManualAssignment` the application's changes of the assignment, and `Com
 creates and connects the parts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +141,10 @@ class ClassicMembership:
     def serve_within_batch(self, handle: Handle) -> None:
         """Do what is due while `consume` has messages to return, except for what `ends_batch`."""
         self.events.serve_within_batch(handle)
+
+    def measure_work(self, working: Callable[[], Sequence[Message]]) -> None:
+        """See `GroupMembership.measure_work`."""
+        self.meter.measure(working)
 
     def hold(self, seconds: float) -> bool:
         """Wait up to `seconds` if no message may be returned now; return whether it did."""

@@ -1,6 +1,6 @@
 """`GroupMembership`: the interface of both memberships."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from confluent_kafka import Message, TopicPartition
@@ -142,6 +142,9 @@ class GroupMembership(Protocol):
         asynchronous: bool,
     ) -> list[TopicPartition] | None:
         """Commit."""
+
+    def measure_work(self, working: Callable[[], Sequence[Message]]) -> None:
+        """Measure processing times of the messages that `working` returns, instead of those polled last."""
 
     def await_commits(self, seconds: float) -> None:
         """Wait until commits in flight have ended, for `seconds` at most; for any thread."""

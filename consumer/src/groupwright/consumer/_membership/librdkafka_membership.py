@@ -124,6 +124,9 @@ class LibrdkafkaMembership:
         """False: librdkafka itself drops messages of lost partitions."""
         return False
 
+    def measure_work(self, working: Callable[[], Sequence[Message]]) -> None:
+        """Do nothing: the broker assigns, without weights."""
+
     def hold(self, _seconds: float) -> bool:
         """Return False: librdkafka itself holds messages back."""
         return False

@@ -2,7 +2,7 @@
 
 The network thread samples, some fifty times a second, which message the application is working on: the last
 one that `poll` has returned, until its next call. So measuring costs `poll` nothing but a count for each
-native call, however fast messages are.
+native call, however fast messages are. An application with workers tells which messages they work on.
 """
 
 import math
@@ -49,8 +49,13 @@ class ProcessingMeter:
         """Messages of each partition that the application has taken, with exponential decay."""
         self._seconds: dict[TopicPartitionKey, float] = {}
         """Seconds that the application has worked on them, with exponential decay."""
+        self._working: Callable[[], Sequence[Message]] | None = None
         self._sampled_at = math.nan
         self._decayed_at = -math.inf
+
+    def measure(self, working: Callable[[], Sequence[Message]]) -> None:
+        """Measure what workers do: from now on, `working` returns the messages that are worked on."""
+        self._working = working
 
     # --- For the polling thread ---------------------------------------------------------------------
 
@@ -85,10 +90,10 @@ class ProcessingMeter:
     def sample(self, now: float) -> float:
         """Sample which message the application is working on; return the time of the next sample."""
         elapsed, self._sampled_at = now - self._sampled_at, now
-        message = None if self._is_polling() else self._current()
-        key = None if message is None else _key(message)
-        if key is not None and elapsed > 0:
-            self._seconds[key] = self._seconds.get(key, 0.0) + min(elapsed, _LONGEST)
+        for message in self._worked_on() if elapsed > 0 else ():
+            key = _key(message)
+            if key is not None:
+                self._seconds[key] = self._seconds.get(key, 0.0) + min(elapsed, _LONGEST)
         if now - self._decayed_at >= _DECAY_INTERVAL:
             self._decay(now)
         # At random: an application that works periodically might never be seen at some of its work.
@@ -108,6 +113,12 @@ class ProcessingMeter:
             worked = self._seconds.get((topic, number), 0.0)
             found.setdefault(topic, {})[number] = (worked + _PRIOR_SECONDS) / (count + prior)
         return found
+
+    def _worked_on(self) -> Sequence[Message]:
+        if self._working is not None:
+            return self._working()
+        message = None if self._is_polling() else self._current()
+        return () if message is None else (message,)
 
     def _current(self) -> Message | None:
         """Return the message that the application works on: a random one, if it has several."""

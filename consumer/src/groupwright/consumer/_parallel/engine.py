@@ -10,6 +10,7 @@ calls of the consumer are made by the polling thread, also those of the rebalanc
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -130,10 +131,14 @@ class Engine:
         self._changed = threading.Condition(self._lock)
         self._on_commit = config.get("on_commit")
         self.consumer = create(_configured(config, limits) | {"on_commit": self._committed})
+        if (measure := getattr(self.consumer, "measure_work", None)) is not None:
+            engine = weakref.ref(self)  # so that a consumer that was never run can be collected
+            measure(lambda: [] if (found := engine()) is None else found.working())
         self._failure: tuple[Message, BaseException] | None = None
         self._is_stopping = False
         self._has_ended = False
         self._paused: set[TopicPartitionKey] = set()
+        """Partitions that are paused, also if they were revoked: one that is assigned again stays paused."""
         self._turn: tuple[set[TopicPartitionKey], float] = set(), 0.0
         """The one partition of which messages come, and since when; several if that has just ended."""
         self._assigned: list[TopicPartitionKey] = []
@@ -152,7 +157,11 @@ class Engine:
 
     def working(self) -> list[Message]:
         """Return the messages that workers work on."""
-        return [message for run in list(self._work.runs()) if (message := run.current) is not None]
+
+        def working() -> list[Message]:
+            return [message for run in self._work.runs() if (message := run.current) is not None]
+
+        return call_locked(self._lock, working)
 
     # --- For workers --------------------------------------------------------------------------------
 
@@ -294,7 +303,6 @@ class Engine:
 
     def _resume(self) -> None:
         """Resume partitions that have room again."""
-        self._paused &= self._work.partitions.keys()
         roomy = self._paused & self._work.roomy()
         if roomy:
             self.consumer.resume([TopicPartition(*key) for key in roomy])
