@@ -34,6 +34,10 @@ UNSHOWN = {
     "groupwright_cluster_partition_lag_seconds": "as partition_lag",
     "groupwright_cluster_partition_committed_offset": "as partition_lag",
     "groupwright_leader_undecodable_members_total": "the leader's log names each member and the reason",
+    **dict.fromkeys(
+        (spec.name for spec in clients.CATALOGUE if spec.name.startswith("groupwright_parallel_")),
+        "only of services that work in parallel; their page has the queries",
+    ),
     "groupwright_coordinator_missing_seconds_total": "the log names each broker; a runbook has the query",
 }
 """Metrics that are neither shown nor alerted on, and why."""

@@ -3,8 +3,10 @@
 import re
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,6 +48,25 @@ every_metric = pytest.mark.parametrize("spec", CATALOGUE, ids=lambda spec: spec.
 HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
 
 
+@dataclass
+class Working:
+    """A consumer with workers, of which one is at work."""
+
+    group_id: str = "billing"
+    client_id: str = "billing-1"
+
+    def statistics(self) -> Any:
+        return SimpleNamespace(
+            in_flight={("orders", 0): 2, ("orders", 1): 1},
+            running=1,
+            done_beyond=1,
+            oldest_seconds=0.5,
+            done=7,
+            retries=2,
+            dead_letters=1,
+        )
+
+
 @pytest.fixture
 def eventful(
     registry: CollectorRegistry,
@@ -55,7 +76,7 @@ def eventful(
     group_load: GroupLoad,
     new_load_check: Callable[..., LoadCheckResult],
 ) -> Any:
-    """A consumer and a producer to which everything has happened."""
+    """A consumer, a producer and workers to which everything has happened."""
     metrics = Metrics.of(registry)
     heard = LibrdkafkaCallbacks(read_consumer)
     heard.record_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
@@ -91,7 +112,9 @@ def eventful(
     produced.record_statistics(statistics("producer"))
     produced.record_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
     metrics.add_producer("p-1", produced)
-    return consumer, produced
+    workers = Working()
+    metrics.add_parallel(workers)
+    return consumer, produced, workers
 
 
 @pytest.mark.usefixtures("eventful")

@@ -115,6 +115,16 @@ class _Parallel:
         """The consumer, for its metadata and metrics. Only `run` may poll, commit or close it."""
         return self._engine.consumer
 
+    @property
+    def group_id(self) -> str:
+        """The group."""
+        return self._engine.group_id
+
+    @property
+    def client_id(self) -> str:
+        """The client's name, `rdkafka` by default."""
+        return self._engine.client_id
+
     def stop(self) -> None:
         """Have `run` end: what is being processed is finished and committed, and the group is left.
 

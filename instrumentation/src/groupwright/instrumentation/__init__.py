@@ -3,6 +3,7 @@
 - `create_instrumented`: creates a client: ``create_instrumented(Consumer, config)`` instead of
   ``Consumer(config)``.
 - `instrument`: instruments an existing consumer that reports its rebalances, as Groupwright's does.
+- `instrument_parallel`: instruments the workers of a `groupwright.consumer.parallel.ParallelConsumer`.
 - `Instrumentation`: returned by `instrument`; it can remove the consumer's series again.
 - `Metrics`: the prometheus-client collector of these metrics, one for each registry.
 - `EventSink`, `to_logging`, `to_callback`, `to_file`, `to_kafka`: destinations of the event of each
@@ -29,7 +30,7 @@ from groupwright.core import (
     RebalanceListener,
 )
 from groupwright.instrumentation.advice import Finding, Severity
-from groupwright.instrumentation.collector import Metrics, instrument
+from groupwright.instrumentation.collector import Metrics, instrument, instrument_parallel
 from groupwright.instrumentation.consumer_metrics import Instrumentation
 from groupwright.instrumentation.create import create_instrumented
 from groupwright.instrumentation.events import LoadCheckEvent, RebalanceEvent
@@ -53,6 +54,7 @@ __all__ = [
     "Severity",
     "create_instrumented",
     "instrument",
+    "instrument_parallel",
     "to_callback",
     "to_file",
     "to_kafka",

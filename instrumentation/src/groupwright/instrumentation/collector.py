@@ -1,4 +1,4 @@
-"""`instrument`, and the collector of all instrumented clients of one registry."""
+"""`instrument`, `instrument_parallel`, and the collector of all instrumented clients of one registry."""
 
 import contextvars
 import logging
@@ -24,12 +24,13 @@ from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE
 from groupwright.instrumentation._metrics.families import Families
 from groupwright.instrumentation._metrics.spec import ClientSpec
 from groupwright.instrumentation._tracking.callback_tracker import tracker_of
+from groupwright.instrumentation._tracking.parallel_metrics import ParallelInstrumentation, Workers
 from groupwright.instrumentation._tracking.producer_metrics import ProducerInstrumentation
 from groupwright.instrumentation._tracking.publisher import Publisher
 from groupwright.instrumentation.consumer_metrics import Instrumentation, Options
 from groupwright.instrumentation.sinks import EventSink
 
-_Client = Instrumentation | ProducerInstrumentation
+_Client = Instrumentation | ParallelInstrumentation | ProducerInstrumentation
 
 _registry_lookup: "contextvars.ContextVar[list[Metrics] | None]" = contextvars.ContextVar(
     "groupwright_registry_lookup", default=None
@@ -70,6 +71,25 @@ def instrument(
     """
     options = Options(events, lag_by_partition, advise, load_checks)
     return Metrics.of(registry).add_consumer(consumer, options)
+
+
+def instrument_parallel(workers: Workers, registry: CollectorRegistry = REGISTRY) -> ParallelInstrumentation:
+    """Show what the workers of a `ParallelConsumer` do: messages in flight, done and repeated.
+
+    The consumer's own metrics are those of the client: give `ParallelConsumer` one that `create_instrumented`
+    creates. A second call for the same consumer and registry changes nothing.
+
+    Args:
+        workers: The parallel consumer.
+        registry: The registry for the metrics.
+
+    Returns:
+        The object that can remove these series again.
+
+    Raises:
+        ValueError: The registry has other metrics by Groupwright's names.
+    """
+    return Metrics.of(registry).add_parallel(workers)
 
 
 class Metrics:
@@ -165,6 +185,22 @@ class Metrics:
             client_id, callbacks, self._families, self._remove, self._logger
         )
         call_locked(self._lock, self._clients.append, instrumentation)
+        self._start_publisher()
+        return instrumentation
+
+    def add_parallel(self, workers: Workers) -> ParallelInstrumentation:
+        """Show what the workers of a consumer do, for as long as it exists."""
+        self._update_clients()
+
+        def find_or_add() -> ParallelInstrumentation:
+            for known in self._alive():
+                if isinstance(known, ParallelInstrumentation) and known.instruments(workers):
+                    return known
+            added = ParallelInstrumentation(workers, self._families, self._remove)
+            self._clients.append(added)
+            return added
+
+        instrumentation = call_locked(self._lock, find_or_add)
         self._start_publisher()
         return instrumentation
 

@@ -130,6 +130,8 @@ class Engine:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._on_commit = config.get("on_commit")
+        self.group_id = str(config.get("group.id", ""))
+        self.client_id = str(config.get("client.id", "rdkafka"))
         self.consumer = create(_configured(config, limits) | {"on_commit": self._committed})
         if (measure := getattr(self.consumer, "measure_work", None)) is not None:
             engine = weakref.ref(self)  # so that a consumer that was never run can be collected

@@ -6,6 +6,7 @@ never a member id, a generation or a reason.
 
 from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
+from groupwright.instrumentation._metrics.parallel_catalogue import PARALLEL
 from groupwright.instrumentation._metrics.producer_catalogue import PRODUCERS
 from groupwright.instrumentation._metrics.spec import ClientSpec, Merge
 
@@ -432,5 +433,6 @@ CATALOGUE = (
     EVENTS,
     BUILD_INFO,
     ERRORS,
+    *PARALLEL,
     *PRODUCERS,
 )
