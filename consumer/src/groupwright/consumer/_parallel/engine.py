@@ -270,7 +270,7 @@ class Engine:
             came_of = {(message.topic(), message.partition()) for message in messages}
             if self._turn[0] != came_of or len(came_of) > 1:
                 self._turn = came_of, now  # type: ignore[assignment] # they are messages
-            call_locked(self._lock, self._changed.wait_for, self._has_room, _PATIENCE_SECONDS)
+            self._wait_for(self._has_room, _PATIENCE_SECONDS)
             self._pause()
         if self._paused:
             self._resume()
@@ -334,12 +334,7 @@ class Engine:
         work = self._work
         if drains:
             call_locked(self._lock, work.stop, keys)
-            call_locked(
-                self._lock,
-                self._changed.wait_for,
-                lambda: work.is_drained(keys),
-                self._limits.drain_timeout,
-            )
+            self._wait_for(lambda: work.is_drained(keys), self._limits.drain_timeout)
             self._commit(keys, waits=True)
         runs = call_locked(self._lock, work.runs, keys)
         left = call_locked(
@@ -355,6 +350,10 @@ class Engine:
             self._has_ended = True
 
         call_locked(self._lock, self._changing, end)
+
+    def _wait_for(self, condition: Callable[[], bool], seconds: float) -> None:
+        """Wait, for `seconds` at most, until workers have brought about a condition."""
+        call_locked(self._lock, self._changed.wait_for, condition, seconds)
 
     # --- Commits ------------------------------------------------------------------------------------
 
