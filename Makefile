@@ -107,6 +107,7 @@ bench: $(VENV)/.dev ## Run the short form of every benchmark, beside the peers; 
 	$(BIN)/python -m benchmarks.assignors --quick
 	$(BIN)/python -m benchmarks.consumer --quick
 	$(BIN)/python -m benchmarks.load --quick
+	$(BIN)/python -m benchmarks.parallel --quick
 	$(BIN)/python -m benchmarks.cost --quick
 	$(BIN)/python -m benchmarks.pipeline --quick
 

@@ -91,6 +91,8 @@ class Service:
                 for message in self.consumer.consume(100, 0.1):
                     if message.error() is None:
                         self.receive(message)
+            else:
+                time.sleep(0.01)
             self.collect()
             if time.monotonic() >= next_commit:
                 self.commit(list(self.pending), waits=False)

@@ -59,7 +59,7 @@ class _Parallel:
         order: Order | str = Order.PARTITION,
         workers: int = 4,
         max_in_flight: int = 1000,
-        commit_interval: float = 5.0,
+        commit_interval: float = 1.0,
         drain_timeout: float = 30.0,
         retry: Retry = _STOP,
         dead_letter: Callable[[Message, BaseException], Any] | None = None,
