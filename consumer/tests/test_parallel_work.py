@@ -189,11 +189,23 @@ def test_nothing_more_of_a_partition_is_processed_after_a_failure_for_good() -> 
     assert first is not None
     assert second is not None
     assert not work.fail(second, 0.0)
-    work.abandon(second)
+    assert work.abandon(second)
     finish(work, first)
     assert work.take(0.0) is None
     assert work.is_drained()
     assert work.partitions[ORDERS].next_offset == 3
+
+
+def test_a_failure_of_a_partition_that_was_given_up_stops_nothing() -> None:
+    work = work_of()
+    work.assign([PAYMENTS])
+    work.add(sent(1), 0.0)
+    run = work.take(0.0)
+    assert run is not None
+    work.give_up([ORDERS])
+    assert not work.abandon(run)
+    work.add(sent(1, place=PAYMENTS), 0.0)
+    assert offsets(work.take(0.0)) == [1]
 
 
 def test_a_partition_begins_again_where_its_offsets_do() -> None:

@@ -232,16 +232,17 @@ class AIOParallelConsumer(_Parallel):
         self._engine.on_ready = lambda: self._waiting and loop.call_soon_threadsafe(self._wake)
         self._engine.on_given_up = lambda runs: loop.call_soon_threadsafe(self._cancel, runs)
         workers = [loop.create_task(self._work()) for _ in range(self._workers)]
-        with ThreadPoolExecutor(1, thread_name_prefix="groupwright-poll") as executor:
-            polling = loop.run_in_executor(executor, self._engine.run, topics)
-            try:
-                await asyncio.shield(polling)
-            except asyncio.CancelledError:
-                self.stop()
-                await asyncio.wait([polling])
-                raise
-            finally:
-                await asyncio.gather(*workers, return_exceptions=True)
+        executor = ThreadPoolExecutor(1, thread_name_prefix="groupwright-poll")
+        polling = loop.run_in_executor(executor, self._engine.run, topics)
+        executor.shutdown(wait=False)  # after this call; the event loop does not wait for it
+        try:
+            await asyncio.shield(polling)
+        except asyncio.CancelledError:
+            self.stop()
+            await asyncio.wait([polling])
+            raise
+        finally:
+            await asyncio.gather(*workers, return_exceptions=True)
 
     async def _work(self) -> None:
         while not self._engine.has_ended:

@@ -220,13 +220,12 @@ class Engine:
         call_locked(self._lock, count)
 
     def fail(self, run: Run, message: Message, error: BaseException) -> None:
-        """Take back a run whose message has failed for good, and have `run` raise it."""
+        """Take back a run whose message has failed for good, and have `run` raise it if it still counts."""
 
         def fail() -> None:
-            if self._failure is None and run in self._work.runs():
-                self._failure = message, error
+            if self._work.abandon(run):
+                self._failure = self._failure or (message, error)
                 self._is_stopping = True
-            self._work.abandon(run)
 
         call_locked(self._lock, self._changing, fail)
 

@@ -338,11 +338,17 @@ class Work:
         """Take back what a worker has not done of its messages."""
         self._end(run, None)
 
-    def abandon(self, run: Run) -> None:
-        """Take back a run whose present message has failed for good, and begin to drain everything else."""
+    def abandon(self, run: Run) -> bool:
+        """Take back a run whose present message has failed for good, and begin to drain everything else.
+
+        Return False, and do nothing, if its partition was given up: the message is another process's.
+        """
+        if run not in self._runs:
+            return False
         self.stop()
         run.lane.progress.last = -1
         self._end(run, None)
+        return True
 
     def fail(self, run: Run, now: float) -> bool:
         """Take back a run whose present message has failed; return whether the message is tried again.
