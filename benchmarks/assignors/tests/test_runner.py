@@ -50,7 +50,7 @@ def test_a_contestant_is_measured_and_its_answer_judged(tmp_path: Path) -> None:
 
     outcome = row.outcomes[GROUPWRIGHT]
     assert outcome.status is Status.OK
-    assert outcome.runs >= 3
+    assert outcome.runs >= 1  # more if the machine has time for them
     assert outcome.peak > 1_000_000
     assert outcome.quality is not None
     # Of each topic's 10 partitions, range gives 3, 3, 2 and 2.
