@@ -33,7 +33,9 @@ def main() -> None:
         log.info("charged %s", order["id"])
 
     def keep_failed(message: Message, error: BaseException) -> None:
-        producer.produce(options.failed, message.value(), message.key(), headers={"error": repr(error)})
+        origin = f"{message.topic()} [{message.partition()}] at offset {message.offset()}"
+        headers = {"error": repr(error), "origin": origin}
+        producer.produce(options.failed, message.value(), message.key(), headers=headers)
         if producer.flush(30):
             raise TimeoutError(f"{options.failed} does not take failed orders")
 

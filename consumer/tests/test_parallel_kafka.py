@@ -152,7 +152,7 @@ def test_a_message_that_fails_stops_the_service_and_nothing_behind_it_is_committ
         service.stop()
     assert isinstance(caught.value.__cause__, ValueError)
     assert caught.value.message.value() == POISON
-    assert committed(scene, topic)[1] == 7
+    assert committed(scene, topic)[1] == 7, "what comes before it was done, and is committed"
 
 
 def test_a_message_is_tried_again_and_then_given_to_the_dead_letter_function(
@@ -304,7 +304,7 @@ def test_after_a_restart_it_is_told_how_many_messages_come_twice(
     try:
         with caplog.at_level(logging.WARNING, "groupwright.parallel"):
             service.stop()
-            assert "with 6 messages done behind offset 3, which is not" in caplog.text
+            assert "with offset 3 not done, and 6 later messages done" in caplog.text
             caplog.clear()
             other = start(topic, nothing, order="none")
             wait_until(lambda: other.count == 7, "the rest is processed")
@@ -324,3 +324,29 @@ def test_the_client_must_not_commit_by_itself(scene: "Scene") -> None:
         ParallelConsumer(config, nothing, drain_timeout=300)
     with pytest.raises(ValueError, match="workers"):
         ParallelConsumer(config, nothing, workers=0)
+    with pytest.raises(TypeError, match=r"a Retry, such as Retry\(attempts=3\)"):
+        ParallelConsumer(config, nothing, retry=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="dead_letter must be a function"):
+        ParallelConsumer(config, nothing, dead_letter="orders-failed")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'partition', 'key', 'none', not 'keys'"):
+        ParallelConsumer(config, nothing, order="keys")
+    with pytest.raises(TypeError, match=r"a list: \['orders'\]"):
+        ParallelConsumer(config, nothing).run("orders")
+
+
+def test_a_coroutine_function_is_refused_by_threads(scene: "Scene") -> None:
+    async def process(_: Message) -> None:
+        """Never run."""
+
+    topic = scene.topic(1, 1)
+    config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group}
+    with pytest.raises(TypeError, match="need AIOParallelConsumer"):
+        ParallelConsumer(config, process)
+
+    def begin(message: Message) -> Any:
+        return process(message)
+
+    consumer = ParallelConsumer(config | {"auto.offset.reset": "earliest"}, begin)
+    with pytest.raises(MessageFailedError) as caught:
+        consumer.run([topic])
+    assert "use AIOParallelConsumer" in str(caught.value.__cause__)

@@ -51,6 +51,9 @@ _log = logging.getLogger("groupwright.parallel")
 class _Parallel:
     """What threads and asyncio have in common."""
 
+    _awaits = False
+    """Whether coroutine functions process messages."""
+
     def __init__(
         self,
         config: Mapping[str, Any],
@@ -70,7 +73,7 @@ class _Parallel:
         Args:
             config: The consumer's configuration. The client itself commits nothing.
             process: Processes a message: a function, or for `AIOParallelConsumer` a coroutine function. A
-                message is done when it returns, whatever it returns.
+                message is done when it returns.
             order: Which messages are processed one after another: `Order` or its value, such as ``"key"``.
             workers: The number of workers.
             max_in_flight: The number of messages that are held: received, and not done or behind one of their
@@ -87,7 +90,7 @@ class _Parallel:
 
         Raises:
             ConfigurationError: The configuration is wrong.
-            ValueError: An option is.
+            TypeError, ValueError: An option is.
         """
         if workers < 1 or max_in_flight < 1:
             raise ValueError(
@@ -98,6 +101,21 @@ class _Parallel:
                 f"commit_interval and drain_timeout must be seconds, not {commit_interval!r} and "
                 f"{drain_timeout!r}"
             )
+        for name, value, wanted in (
+            ("process", callable(process), "a function of a message"),
+            (
+                "dead_letter",
+                dead_letter is None or callable(dead_letter),
+                "a function of a message and an error",
+            ),
+            ("retry", isinstance(retry, Retry), "a Retry, such as Retry(attempts=3)"),
+        ):
+            if not value:
+                raise TypeError(f"{name} must be {wanted}")
+        if not self._awaits and any(map(inspect.iscoroutinefunction, (process, dead_letter))):
+            raise TypeError("coroutine functions need AIOParallelConsumer")
+        if order not in set(Order):
+            raise ValueError(f"order must be one of {', '.join(map(repr, map(str, Order)))}, not {order!r}")
         order = Order(order)
         self._process = process
         self._dead_letter = dead_letter
@@ -136,6 +154,11 @@ class _Parallel:
         """Return what is in flight, and what was done. Any thread may call it."""
         return self._engine.statistics()
 
+    @staticmethod
+    def _check(topics: Sequence[str]) -> None:
+        if isinstance(topics, str):
+            raise TypeError(f"topics must be a list: [{topics!r}]")
+
     def _failed(self, run: Run, message: Message, error: BaseException) -> None:
         _log.error("%s could not be processed", name_of(message), exc_info=error)
         self._engine.fail(run, message, error)
@@ -167,20 +190,25 @@ class ParallelConsumer(_Parallel):
             MessageFailedError: A message failed; its exception is the cause.
             KafkaException: The consumer cannot go on.
         """
+        self._check(topics)
         for number in range(self._workers):
             # Daemons, since a function that never returns must not keep the program from ending.
             threading.Thread(target=self._work, name=f"groupwright-worker-{number}", daemon=True).start()
         self._engine.run(topics)
 
     def _work(self) -> None:
-        while (run := self._engine.take(waits=True)) is not None:
-            self._process_run(run)
+        try:
+            while (run := self._engine.take(waits=True)) is not None:
+                self._process_run(run)
+        except BaseException as error:  # noqa: BLE001 - without a worker, messages would wait forever
+            self._engine.break_off(error)
 
     def _process_run(self, run: Run) -> None:
         process, end = self._process, time.monotonic() + _SLICE_SECONDS
         for message in run.messages.copy():
             try:
-                process(message)
+                if (result := process(message)) is not None:
+                    _refuse_awaitable(result)
             except BaseException as error:  # noqa: BLE001 - whatever it is, the message is not done
                 if not self._is_done_nevertheless(run, message, error):
                     return
@@ -195,14 +223,21 @@ class ParallelConsumer(_Parallel):
             return False
         if self._dead_letter is not None and isinstance(error, Exception):
             try:
-                self._dead_letter(message, error)
+                _refuse_awaitable(self._dead_letter(message, error))
             except BaseException as failure:  # noqa: BLE001 - as above
                 error = failure
             else:
-                self._engine.count_dead_letter()
+                self._engine.count_dead_letter(message, error)
                 return True
         self._failed(run, message, error)
         return False
+
+
+def _refuse_awaitable(result: object) -> None:
+    if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise TypeError("a coroutine function processes nothing here: use AIOParallelConsumer")
 
 
 class AIOParallelConsumer(_Parallel):
@@ -211,6 +246,8 @@ class AIOParallelConsumer(_Parallel):
     Polling has a thread of its own, so it goes on whatever the event loop does. When a partition is lost, or
     is revoked and not drained in time, the coroutines that process messages of it are cancelled.
     """
+
+    _awaits = True
 
     async def run(self, topics: Sequence[str]) -> None:
         """Consume topics until `stop` is called, a message fails, or this task is cancelled.
@@ -225,6 +262,7 @@ class AIOParallelConsumer(_Parallel):
             MessageFailedError: A message failed; its exception is the cause.
             KafkaException: The consumer cannot go on.
         """
+        self._check(topics)
         loop = asyncio.get_running_loop()
         self._tasks: dict[Run, asyncio.Task[None]] = {}
         self._waiting = 0
@@ -275,7 +313,9 @@ class AIOParallelConsumer(_Parallel):
         try:
             for message in run.messages.copy():
                 try:
-                    await self._process(message)
+                    result = self._process(message)
+                    if inspect.isawaitable(result):
+                        await result
                 except BaseException as error:
                     if task.cancelling():
                         raise
@@ -304,7 +344,7 @@ class AIOParallelConsumer(_Parallel):
             except Exception as failure:  # noqa: BLE001 - as above
                 error = failure
             else:
-                self._engine.count_dead_letter()
+                self._engine.count_dead_letter(message, error)
                 return True
         self._failed(run, message, error)
         return False

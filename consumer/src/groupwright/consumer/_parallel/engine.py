@@ -136,6 +136,7 @@ class Engine:
         if (measure := getattr(self.consumer, "measure_work", None)) is not None:
             engine = weakref.ref(self)  # so that a consumer that was never run can be collected
             measure(lambda: [] if (found := engine()) is None else found.working())
+        self._error: BaseException | None = None
         self._failure: tuple[Message, BaseException] | None = None
         self._is_stopping = False
         self._has_ended = False
@@ -204,20 +205,31 @@ class Engine:
             return False
         if not call_locked(self._lock, self._changing, self._work.fail, run, time.monotonic()):
             return False
-        _log.debug("a message is tried again", exc_info=error)
+        if (message := run.current) is not None:
+            _log.info("%s is tried again: %r", name_of(message), error)
         return True
 
     def is_given_up(self, run: Run) -> bool:
         """Return whether the partition of a run that a worker has is no longer this process's."""
         return call_locked(self._lock, lambda: run not in self._work.runs())
 
-    def count_dead_letter(self) -> None:
-        """Count a message that was given to the dead-letter function."""
+    def count_dead_letter(self, message: Message, error: BaseException) -> None:
+        """Count, and log, a message that was given to the dead-letter function."""
+        _log.warning("%s was given to the dead-letter function: %r", name_of(message), error)
 
         def count() -> None:
             self.dead_letters += 1
 
         call_locked(self._lock, count)
+
+    def break_off(self, error: BaseException) -> None:
+        """Have `run` end with an error that is no message's: a worker has ended."""
+
+        def break_off() -> None:
+            self._error = self._error or error
+            self._is_stopping = True
+
+        call_locked(self._lock, self._changing, break_off)
 
     def fail(self, run: Run, message: Message, error: BaseException) -> None:
         """Take back a run whose message has failed for good, and have `run` raise it if it still counts."""
@@ -251,12 +263,21 @@ class Engine:
             )
             while not self._is_stopping:
                 self._step()
+            running = len(self.working())
+            if running:
+                _log.info(
+                    "stopping, when %d messages are done that are being processed, within %g s",
+                    running,
+                    self._limits.drain_timeout,
+                )
         finally:
             try:
                 self._give_up(None, drains=True)
             finally:
                 self._end()
                 consumer.close()
+        if self._error is not None:
+            raise self._error
         if self._failure is not None:
             message, error = self._failure
             raise MessageFailedError(message) from error
@@ -464,8 +485,8 @@ def _tell(left: GivenUp, *, drains: bool) -> None:
         )  # fmt: skip
     if left.done_beyond:
         _log.warning(
-            "%s [%d]: %s with %d messages done behind offset %s, which is not; these come a second time",
-            topic, partition, how, left.done_beyond, left.next_offset,
+            "%s [%d]: %s with offset %s not done, and %d later messages done, which come a second time",
+            topic, partition, how, left.next_offset, left.done_beyond,
         )  # fmt: skip
 
 

@@ -157,7 +157,7 @@ class Lane:
         progress: That of their partition.
         key: Its key in `Work`'s lanes; None for a lane that no further message joins.
         is_exclusive: Whether one worker at a time may have messages of it.
-        queue: The messages that nobody has taken.
+        queue: The messages that nobody has taken, each after its number in the order of arrival.
         failures: How often the first of them has failed.
         is_held: Whether nobody may take from it: a worker has it, or its first message waits for a retry.
         is_ready: Whether it is in the list of those to take from.
@@ -166,7 +166,7 @@ class Lane:
     progress: Progress
     key: object
     is_exclusive: bool
-    queue: deque[Message] = field(default_factory=deque)
+    queue: deque[tuple[int, Message]] = field(default_factory=deque)
     failures: int = 0
     is_held: bool = False
     is_ready: bool = False
@@ -179,6 +179,7 @@ class Run:
     Attributes:
         lane: Where they come from.
         messages: The messages, in the order of their offsets.
+        numbers: Their numbers in the order of arrival.
         done: How many of them are done. The worker alone changes it.
         counted: How many of these the progress knows of.
         is_cut: Whether the worker must stop after the message that it works on.
@@ -186,6 +187,7 @@ class Run:
 
     lane: Lane
     messages: list[Message]
+    numbers: list[int]
     done: int = 0
     counted: int = 0
     is_cut: bool = False
@@ -237,7 +239,8 @@ class Work:
         self._retry = retry
         self._partitions: dict[TopicPartitionKey, Progress] = {}
         self._lanes: dict[object, Lane] = {}
-        self._ready: deque[Lane] = deque()
+        self._ready: list[tuple[int, Lane]] = []
+        """A heap by the number of the first message: the oldest is next, so that gaps stay small."""
         self._delayed: list[tuple[float, int, Lane]] = []
         self._numbers = itertools.count()
         self._runs: set[Run] = set()
@@ -268,7 +271,7 @@ class Work:
     def is_drained(self, keys: Collection[TopicPartitionKey] | None = None) -> bool:
         """Return whether nothing is left to wait for in partitions that are stopped (None: in all)."""
         self.settle()
-        return all(progress.is_drained for progress in self._of(keys))
+        return not self.runs(keys) and all(progress.is_drained for progress in self._of(keys))
 
     def runs(self, keys: Collection[TopicPartitionKey] | None = None) -> list[Run]:
         """Return what workers have of partitions (None: of all)."""
@@ -314,7 +317,7 @@ class Work:
                 progress = self._partitions[progress.key]
             progress.receive(offset, now)
             lane = self._lane(progress, message)
-            lane.queue.append(message)
+            lane.queue.append((next(self._numbers), message))
             self._list(lane)
 
     def take(self, now: float) -> Run | None:
@@ -324,9 +327,9 @@ class Work:
             lane.is_held = False
             self._list(lane)
         while self._ready:
-            lane = self._ready.popleft()
+            _, lane = heapq.heappop(self._ready)
             lane.is_ready = False
-            if lane.queue and lane.progress.hands_out(_offset(lane.queue[0])):
+            if lane.queue and lane.progress.hands_out(_offset(lane.queue[0][1])):
                 return self._run_of(lane)
         return None
 
@@ -346,7 +349,11 @@ class Work:
         if run not in self._runs:
             return False
         self.stop()
-        run.lane.progress.last = -1
+        progress = run.lane.progress
+        # What comes before it is still to be done, and to be committed.
+        progress.last = min(
+            _offset(run.messages[run.done]) - 1, -1 if progress.last is None else progress.last
+        )
         self._end(run, None)
         return True
 
@@ -365,9 +372,9 @@ class Work:
         self.retries += 1
         if not lane.is_exclusive:
             # From now on it is alone, and the others go on.
-            message = run.messages.pop(run.done)
+            alone = deque([(run.numbers.pop(run.done), run.messages.pop(run.done))])
             self._end(run, None)
-            lane = Lane(lane.progress, None, is_exclusive=True, queue=deque([message]), is_held=True)
+            lane = Lane(lane.progress, None, is_exclusive=True, queue=alone, is_held=True)
         else:
             self._end(run, now + delay)
         lane.failures = failures
@@ -422,7 +429,7 @@ class Work:
     def _list(self, lane: Lane) -> None:
         if lane.queue and not lane.is_ready and not lane.is_held:
             lane.is_ready = True
-            self._ready.append(lane)
+            heapq.heappush(self._ready, (lane.queue[0][0], lane))
 
     def _run_of(self, lane: Lane) -> Run:
         queue = lane.queue
@@ -432,7 +439,9 @@ class Work:
         elif not lane.is_exclusive:
             # Smaller ones towards the end, so that no worker has many while others have none.
             number = min(number, max(1, len(queue) // (2 * self._workers)))
-        run = Run(lane, [queue.popleft() for _ in range(number)], is_cut=lane.progress.last is not None)
+        taken = [queue.popleft() for _ in range(number)]
+        numbers, messages = [each[0] for each in taken], [each[1] for each in taken]
+        run = Run(lane, messages, numbers, is_cut=lane.progress.last is not None)
         self._runs.add(run)
         lane.is_held = lane.is_exclusive
         self._list(lane)
@@ -453,13 +462,18 @@ class Work:
         lane = run.lane
         if run.done:
             lane.failures = 0
-        lane.queue.extendleft(reversed(run.messages[run.done :]))
-        if not lane.is_exclusive:  # another run may have given back earlier messages before
-            lane.queue = deque(sorted(lane.queue, key=_offset))
+        back = list(zip(run.numbers[run.done :], run.messages[run.done :], strict=True))
+        lane.queue.extendleft(reversed(back))
+        if back and not lane.is_exclusive:  # another run may have given back earlier messages before
+            lane.queue = deque(sorted(lane.queue, key=_number))
         lane.is_held = held_until is not None
         if not lane.queue and self._lanes.get(lane.key) is lane:
             del self._lanes[lane.key]
         self._list(lane)
+
+
+def _number(queued: tuple[int, Message]) -> int:
+    return queued[0]
 
 
 def _offset(message: Message) -> int:
