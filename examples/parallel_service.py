@@ -34,8 +34,12 @@ def main() -> None:
 
     def keep_failed(message: Message, error: BaseException) -> None:
         origin = f"{message.topic()} [{message.partition()}] at offset {message.offset()}"
-        headers = {"error": repr(error), "origin": origin}
-        producer.produce(options.failed, message.value(), message.key(), headers=headers)
+        producer.produce(
+            options.failed,
+            message.value(),
+            message.key(),
+            headers={"error": repr(error), "origin": origin},
+        )
         if producer.flush(30):
             raise TimeoutError(f"{options.failed} does not take failed orders")
 
