@@ -311,7 +311,11 @@ class Engine:
         return [message for message in messages if message.error() is None or _report(message)]
 
     def _has_room(self) -> bool:
-        return self._is_stopping or self._work.full() <= self._paused
+        full = self._work.full()
+        if self._is_stopping or full <= self._paused:
+            return True
+        # While workers are idle, other partitions should come: the full ones are paused at once.
+        return self._work.has_idle_workers and bool(self._work.partitions.keys() - self._paused - full)
 
     def _pause(self) -> None:
         """Pause partitions that are full, and those that have had their turn."""

@@ -388,6 +388,11 @@ class Work:
         """The number of messages that a partition may hold, so that none starves the others."""
         return max(1, self._max_in_flight // max(1, len(self._partitions)))
 
+    @property
+    def has_idle_workers(self) -> bool:
+        """Whether a worker finds nothing to take, while others work."""
+        return not self._ready and len(self._runs) < self._workers
+
     def full(self) -> set[TopicPartitionKey]:
         """Return the partitions that hold their share of messages."""
         share = self.share
