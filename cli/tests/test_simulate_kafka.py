@@ -1,9 +1,10 @@
 """`groupwright simulate` and `explain` on a real Kafka: what is simulated then happens."""
 
 import json
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,24 @@ class Members:
         wait_until(settled, "each partition has one owner")
         return {name: by_topic(member.assignment()) for name, member in self.by_name.items()}
 
+    @contextmanager
+    def polled(self) -> Iterator[None]:
+        """Poll on a thread meanwhile: a member that learns of new partitions later rebalances once more."""
+        ended = threading.Event()
+
+        def poll() -> None:
+            while not ended.is_set():
+                for member in self.by_name.values():
+                    member.poll(0.02)
+
+        thread = threading.Thread(target=poll)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
     def close(self) -> None:
         for name in list(self.by_name):
             self.leave(name)
@@ -171,7 +190,8 @@ def test_what_is_simulated_happens(
 
     def foreseen(*arguments: str) -> tuple[Assigned, Path]:
         path = tmp_path / f"{next(files)}.json"
-        assigned, _ = simulated(kafka, "--group", group, "--save", str(path), *arguments)
+        with members.polled():
+            assigned, _ = simulated(kafka, "--group", group, "--save", str(path), *arguments)
         again, own = simulated(kafka, str(path), *arguments)
         assert again == assigned  # from the file, without the cluster
         assert own["steps"][0]["moved"] == 0  # the group is as its assignor wants it
@@ -183,7 +203,8 @@ def test_what_is_simulated_happens(
     expected, path = foreseen("--join", "b-1")
     members.join(client, "b-1", **settings)
     assert members.settle(7) == expected
-    assert_explained(kafka, group, path, first, expected)
+    with members.polled():
+        assert_explained(kafka, group, path, first, expected)
 
     expected, _ = foreseen("--leave", "c-2")
     members.leave("c-2")
@@ -193,7 +214,8 @@ def test_what_is_simulated_happens(
     before = {name: by_topic(member.assignment()) for name, member in members.by_name.items()}
     kafka.admin().create_partitions([NewPartitions(orders, 12)])[orders].result(PATIENCE)
     assert members.settle(12) == expected
-    assert_explained(kafka, group, path, before, expected)
+    with members.polled():
+        assert_explained(kafka, group, path, before, expected)
 
 
 def assert_explained(kafka: LocalKafka, group: str, before: Path, then: Assigned, now: Assigned) -> None:
