@@ -163,7 +163,7 @@ def test_a_new_group_learns_what_its_messages_cost(scene: "Scene", caplog: pytes
     for consumer in consumers:
         consumer.subscribe([topic])
     assert [len(share) for share in shares(scene, consumers, 4)] == [2, 2]
-    write(scene, topic, *[3000] * 4)  # more than are consumed until then, however slow the machine is
+    write(scene, topic, 300, 300, 300, 300)
 
     owned: list[list[int]] = [[], []]
     is_learned, deadline = threading.Event(), time.monotonic() + PATIENCE
