@@ -208,8 +208,7 @@ class Instrumentation(RebalanceListener):
     @locked
     def _add_increments(self, samples: list[Sample]) -> None:
         if not self._removed:
-            for spec, labels, increment in self._increments.increments(samples):
-                self._families.add_values(spec, self.client_labels, increment, labels)
+            self._families.add_increments(self.client_labels, self._increments.increments(samples))
 
     # --- RebalanceListener --------------------------------------------------------------------------
 

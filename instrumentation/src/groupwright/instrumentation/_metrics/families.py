@@ -2,7 +2,7 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from prometheus_client import Counter, Histogram, Metric
@@ -10,6 +10,7 @@ from prometheus_client import Counter, Histogram, Metric
 from groupwright.core.locking import locked
 from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
+from groupwright.instrumentation._metrics.samples import Sample
 from groupwright.instrumentation._metrics.spec import ClientSpec
 
 
@@ -49,16 +50,16 @@ class Families:
 
     def add(self, spec: ClientSpec, client_labels: ClientLabels, amount: float = 1, **labels: str) -> None:
         """Increment a counter; 0 creates its series, so that `rate()` sees the first increase."""
-        self.add_values(spec, client_labels, amount, _values(spec, client_labels, labels))
+        sample = Sample(spec, _values(spec, client_labels, labels), amount)
+        self.add_increments(client_labels, [sample])
 
     @locked
-    def add_values(
-        self, spec: ClientSpec, client_labels: ClientLabels, amount: float, labels: tuple[str, ...]
-    ) -> None:
-        """Increment a counter; `labels` are the label values after those of `ClientLabels`."""
-        values = (*client_labels.of(spec), *labels)
-        self._series[client_labels].add((spec, values))
-        self._counters[spec].labels(*values).inc(amount)
+    def add_increments(self, client_labels: ClientLabels, increments: Iterable[Sample]) -> None:
+        """Add a client's increments to its counters."""
+        for spec, labels, amount in increments:
+            values = (*client_labels.of(spec), *labels)
+            self._series[client_labels].add((spec, values))
+            self._counters[spec].labels(*values).inc(amount)
 
     def start(self, histogram: ClientSpec, client_labels: ClientLabels, **labels: str) -> None:
         """Create a histogram's series at 0, so that `rate()` sees the first value."""

@@ -106,8 +106,7 @@ class ParallelInstrumentation:
         if self._removed or workers is None:
             return []
         samples = list(_samples(workers.statistics()))
-        for spec, labels, increment in self._increments.increments(samples):
-            self._families.add_values(spec, self.client_labels, increment, labels)
+        self._families.add_increments(self.client_labels, self._increments.increments(samples))
         return samples
 
 

@@ -77,8 +77,7 @@ class ProducerInstrumentation:
         )
         if self._statistics is not None:
             samples += sample_readers.of_producer(self._statistics)
-        for spec, labels, increment in self._increments.increments(samples):
-            self._families.add_values(spec, self.client_labels, increment, labels)
+        self._families.add_increments(self.client_labels, self._increments.increments(samples))
         return samples
 
     def _on_statistics(self, statistics: ProducerStatistics, _taken_at: float) -> None:
