@@ -33,7 +33,7 @@ _TURN_SECONDS = 1.0
 """How long messages may come of one partition alone, while what was fetched of others waits behind them."""
 _LOOKUP_SECONDS = 5.0
 _LAST_WORDS = ("groupwright: ", " later messages were processed")
-"""What is committed with an offset behind which messages are done, around their number."""
+"""Words around the number of messages done behind an offset, which is committed with it."""
 
 _log = logging.getLogger("groupwright.parallel")
 
@@ -59,7 +59,7 @@ class MessageFailedError(GroupwrightError):
 
 @dataclass(frozen=True, slots=True)
 class ParallelStatistics:
-    """What is going on at one moment.
+    """State of the workers and their messages at one moment.
 
     Attributes:
         in_flight: Messages that were received and are not done, by partition. A consumer's lag, which counts
@@ -87,7 +87,7 @@ class Limits:
 
     Attributes:
         commit_interval: Between two commits.
-        drain_timeout: For messages in flight to end before a partition is given up.
+        drain_timeout: Longest wait for messages in flight before a partition is given up.
     """
 
     commit_interval: float
@@ -170,7 +170,7 @@ class Engine:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is handed out any more."""
+        """True once workers get no more messages."""
         return self._has_ended
 
     def take(self, *, waits: bool) -> Run | None:
@@ -337,16 +337,16 @@ class Engine:
     # --- Rebalances: the polling thread, within a poll ---------------------------------------------
 
     def _assign(self, _: Any, partitions: Sequence[TopicPartition]) -> None:
-        keys = [(each.topic, each.partition) for each in partitions]
+        keys = [_key(each) for each in partitions]
         call_locked(self._lock, self._work.assign, keys)
         if self._looks_back:
             self._assigned += keys
 
     def _revoke(self, _: Any, partitions: Sequence[TopicPartition]) -> None:
-        self._give_up({(each.topic, each.partition) for each in partitions}, drains=True)
+        self._give_up({_key(each) for each in partitions}, drains=True)
 
     def _lose(self, _: Any, partitions: Sequence[TopicPartition]) -> None:
-        self._give_up({(each.topic, each.partition) for each in partitions}, drains=False)
+        self._give_up({_key(each) for each in partitions}, drains=False)
 
     def _give_up(self, keys: Collection[TopicPartitionKey] | None, *, drains: bool) -> None:
         """Give partitions up (None: all): wait for workers, commit what is done, and say what is not.
@@ -416,7 +416,7 @@ class Engine:
 
     def _note(self, partitions: Iterable[TopicPartition]) -> None:
         for each in partitions:
-            progress = self._work.partitions.get((each.topic, each.partition))
+            progress = self._work.partitions.get(_key(each))
             if each.error is not None:
                 self._not_committed([each], each.error)
             elif progress is not None and progress.requested and progress.requested[0] == each.offset:
@@ -424,7 +424,7 @@ class Engine:
 
     def _not_committed(self, partitions: Iterable[TopicPartition], error: Any) -> None:
         for each in partitions:
-            progress = self._work.partitions.get((each.topic, each.partition))
+            progress = self._work.partitions.get(_key(each))
             if progress is not None:
                 progress.requested = None  # the next commit contains it again
             _log.warning(
@@ -472,6 +472,10 @@ def name_of(message: Message) -> str:
     return f"{message.topic()} [{message.partition()}] at offset {message.offset()}"
 
 
+def _key(partition: TopicPartition) -> TopicPartitionKey:
+    return partition.topic, partition.partition
+
+
 def _committing(key: TopicPartitionKey, offset: int, done_beyond: int) -> TopicPartition:
     if not done_beyond:
         return TopicPartition(*key, offset)
@@ -479,7 +483,7 @@ def _committing(key: TopicPartitionKey, offset: int, done_beyond: int) -> TopicP
 
 
 def _tell(left: GivenUp, *, drains: bool) -> None:
-    """Log what was not finished of a partition that is given up."""
+    """Log the unfinished messages of a partition that is given up."""
     topic, partition = left.key
     how = "given up" if drains else "lost"
     if left.running:

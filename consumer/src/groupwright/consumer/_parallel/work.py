@@ -63,7 +63,7 @@ class Retry:
 
 @dataclass(slots=True, eq=False)
 class Progress:
-    """What is done of a partition's messages.
+    """Progress of a partition: which of its messages are done.
 
     Attributes:
         key: The partition.
