@@ -18,10 +18,10 @@ def test_the_page_tells_rates_costs_and_targets() -> None:
 
 @pytest.mark.slow
 @pytest.mark.kafka
-def test_all_contestants_process_everything(kafka: LocalKafka) -> None:
-    kafka.create_topic("bench-parallel", 3)
-    fill(kafka.bootstrap_servers, "bench-parallel", 600)
+def test_all_contestants_process_everything(local_kafka: LocalKafka) -> None:
+    local_kafka.create_topic("bench-parallel", 3)
+    fill(local_kafka.bootstrap_servers, "bench-parallel", 600)
     for name in CONTESTANTS:
-        seconds, cpu = measure(kafka.bootstrap_servers, "bench-parallel", name, "1 ms", 600)
+        seconds, cpu = measure(local_kafka.bootstrap_servers, "bench-parallel", name, "1 ms", 600)
         assert seconds > 0.1
         assert cpu > 0
