@@ -910,7 +910,7 @@ def test_a_rebalance_is_reported_when_it_has_ended(stage: Stage, *, lost: bool) 
     listener = Listener()
     stage.consumer.add_listener(listener)
     stage.applier._clock = lambda: 12.5
-    timeline = Timeline("the group is rebalancing", 10.0, lost=lost)
+    timeline = Timeline("members or partitions changed", 10.0, lost=lost)
     timeline.begin(Phase.ASSIGN, 12.0)
     stage.gain({"t": (0, 1)}, timeline=timeline)
 
@@ -918,7 +918,7 @@ def test_a_rebalance_is_reported_when_it_has_ended(stage: Stage, *, lost: bool) 
     assert (rebalance.group, rebalance.client_id) == ("g", "c")
     assert (rebalance.member_id, rebalance.generation, rebalance.protocol) == ("m-1", 3, "range")
     assert rebalance.outcome is (Outcome.LOST if lost else Outcome.COMPLETED)
-    assert rebalance.reason == "the group is rebalancing"
+    assert rebalance.reason == "members or partitions changed"
     assert rebalance.duration == 2.5
     assert rebalance.phases == {Phase.ASSIGN: 0.5}
     assert rebalance.partitions == {"t": (0, 1)}

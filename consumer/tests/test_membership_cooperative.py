@@ -139,7 +139,7 @@ def test_a_rebalance_of_two_rounds_is_told_once_with_the_time_of_both(owner: "Pl
     timeline = second.timeline
     assert timeline is not None
 
-    assert (timeline.reason, timeline.started) == ("the group is rebalancing", began)
+    assert (timeline.reason, timeline.started) == ("members or partitions changed", began)
     assert timeline.phases == pytest.approx(
         {Phase.JOIN: 2, Phase.SYNC: 4, Phase.REVOKE: 0.5, Phase.ASSIGN: 0.25}
     )

@@ -685,7 +685,7 @@ def test_a_rebalance_is_measured_in_its_phases(stable: "Player") -> None:
     event.timeline.end(Phase.ASSIGN, stable.now + 0.125)
 
     assert event.timeline.started == began
-    assert event.timeline.reason == "the group is rebalancing"
+    assert event.timeline.reason == "members or partitions changed"
     assert not event.timeline.lost
     assert event.timeline.phases == pytest.approx(
         {Phase.REVOKE: 0.5, Phase.JOIN: 1.0, Phase.SYNC: 2.0, Phase.ASSIGN: 0.375}

@@ -137,6 +137,47 @@ def test_everything_is_processed_once_and_committed(
     assert service.parallel.statistics().done == 500 * PARTITIONS
 
 
+def test_a_call_that_is_cancelled_twice_ends_as_one_that_is_cancelled_once(scene: "Scene") -> None:
+    """What is at work is finished and committed, and the consumer is closed when the call ends."""
+    topic = scene.topic(1, 2)
+    config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group, "log_level": 0}
+
+    async def cancel_thrice() -> AIOParallelConsumer:
+        goes_on, has_begun = asyncio.Event(), asyncio.Event()
+
+        async def process(_: Message) -> None:
+            has_begun.set()
+            await goes_on.wait()
+
+        parallel = AIOParallelConsumer(config | {"auto.offset.reset": "earliest"}, process)
+        running = asyncio.create_task(parallel.run([topic]))
+        await asyncio.wait_for(has_begun.wait(), PATIENCE)
+        for _ in range(3):
+            running.cancel()
+            assert not (await asyncio.wait([running], timeout=0.1))[0]
+        goes_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(running, PATIENCE)
+        return parallel
+
+    parallel = asyncio.run(cancel_thrice())
+    assert committed(scene, topic)[0] == 1
+    with pytest.raises(RuntimeError, match="closed"):
+        parallel.consumer.poll(0)
+
+
+@pytest.mark.parametrize("create", [Consumer, confluent_kafka.Consumer])
+def test_partitions_that_come_and_go_are_logged(
+    scene: "Scene", start: Callable[..., Service], create: type, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="groupwright.parallel")
+    topic = scene.topic(PARTITIONS, 1)
+    service = start(topic, nothing, create=create)
+    wait_until(lambda: service.count == PARTITIONS, "all are processed")
+    service.stop()
+    assert caplog.messages == [f"assigned: {topic} [0, 1, 2]", f"given up: {topic} [0, 1, 2]"]
+
+
 def test_a_message_that_fails_stops_the_service_and_nothing_behind_it_is_committed(
     scene: "Scene", start: Callable[..., Service]
 ) -> None:

@@ -29,8 +29,10 @@ from groupwright.consumer import Consumer, LoadCheckOutcome, LoadCheckResult, Re
 from groupwright.consumer._config.network_config import NetworkConfig
 from groupwright.consumer._coordinator.group_measurements import LeaderMeasurements
 from groupwright.consumer._network.connections import Network
+from groupwright.consumer.parallel import ParallelConsumer
 from integration_tests.harness import coordinator
 from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -73,12 +75,13 @@ def members(scene: "Scene", weights: WeightSource, count: int = 2) -> list[Consu
     return [scene.consumer(partition_assignment_strategy=strategy) for _ in range(count)]
 
 
-def shares(scene: "Scene", consumers: list[Consumer], partitions: int) -> list[list[int]]:
+def shares(scene: "Scene", polled: list[Consumer], partitions: int, *others: Consumer) -> list[list[int]]:
     """Poll until each member owns what it has at the coordinator, and all together own all partitions.
 
     Return the numbers of their partitions, sorted. The members' own assignments are not enough: a member
-    that has yet to revoke a partition owns more than it was assigned.
+    that has yet to revoke a partition owns more than it was assigned. Others are polled elsewhere.
     """
+    consumers = [*polled, *others]
 
     def at_rest() -> bool:
         owned = {
@@ -89,7 +92,7 @@ def shares(scene: "Scene", consumers: list[Consumer], partitions: int) -> list[l
             return False
         return owned == coordinator.owned(scene.kafka.admin(), scene.group)
 
-    scene.poll_until(at_rest, *consumers, what="the members to own what they were assigned")
+    scene.poll_until(at_rest, *polled, what="the members to own what they were assigned")
     return sorted(map(numbers, consumers))
 
 
@@ -147,6 +150,27 @@ def test_processing_time_decides_who_owns_what(scene: "Scene", caplog: pytest.Lo
 
     assert shares(scene, [first, second], 4) == [[0, 1, 3], [2]], scene.member_of(first).meter.times()
     assert "ProcessingTime(rate=Throughput(window=300.0)) knows the weights of 1 topics of 1" in caplog.text
+
+
+def test_the_time_of_workers_decides_who_owns_what(scene: "Scene") -> None:
+    """A poll of `ParallelConsumer` hands messages over at once: the time is its workers'."""
+    topic = scene.topic(partitions=4)
+    write(scene, topic, 50, 50, 50, 50)
+    by_time = LoadAwareAssignor(weights=ProcessingTime())
+    parallel = ParallelConsumer({}, work_on, create=lambda config: scene.consumer(
+        partition_assignment_strategy=by_time,
+        **{key.replace(".", "_"): value for key, value in config.items()},
+    ))  # fmt: skip
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(parallel.run, [topic])
+        try:
+            wait_until(lambda: parallel.statistics().done == 200, "all are processed")
+            second = scene.consumer(partition_assignment_strategy=by_time)
+            second.subscribe([topic])
+            assert shares(scene, [second], 4, parallel.consumer) == [[0, 1, 3], [2]]
+        finally:
+            parallel.stop()
+            running.result(PATIENCE)
 
 
 def test_a_new_group_learns_what_its_messages_cost(scene: "Scene", caplog: pytest.LogCaptureFixture) -> None:

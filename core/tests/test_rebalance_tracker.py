@@ -68,7 +68,7 @@ def test_an_eager_rebalance_is_told_at_once_with_its_phases() -> None:
     assert (first.duration, first.reason) == (0.75, "the consumer subscribed")
     assert first.phases == {"join_and_sync": 0.5, "assign": 0.25}
     assert (first.partitions_before, first.partitions) == ({}, {"orders": (0, 1, 2, 3)})
-    assert (second.duration, second.reason) == (3.5, "the group is rebalancing")
+    assert (second.duration, second.reason) == (3.5, "members or partitions changed")
     assert (first.trigger, second.trigger) == (Trigger.MEMBER, Trigger.GROUP)
     assert second.phases == {"revoke": 1.0, "join_and_sync": 2.0, "assign": 0.5}
     assert (second.partitions_before, second.partitions) == ({"orders": (0, 1, 2, 3)}, {"orders": (0, 1)})

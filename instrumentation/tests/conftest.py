@@ -55,7 +55,7 @@ def new_rebalance() -> Callable[..., Rebalance]:
             "generation": 7,
             "protocol": "range",
             "outcome": Outcome.COMPLETED,
-            "reason": "the group is rebalancing",
+            "reason": "members or partitions changed",
             "trigger": Trigger.GROUP,
             "duration": 0.3,
             "phases": {Phase.REVOKE: 0.02, Phase.JOIN: 0.2, Phase.SYNC: 0.05, Phase.ASSIGN: 0.03},

@@ -62,7 +62,7 @@ def test_an_event_says_what_happened(event: RebalanceEvent) -> None:
         "kind": reported["kind"],
         "outcome": "completed",
         "trigger": "group",
-        "reason": "the group is rebalancing",
+        "reason": "members or partitions changed",
         "started_at": "2023-11-14T22:13:20.200000Z",
         "ended_at": "2023-11-14T22:13:20.500000Z",
         "duration_seconds": 0.3,

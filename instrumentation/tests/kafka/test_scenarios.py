@@ -158,7 +158,9 @@ def test_durations_and_phases_fit_times_taken_outside(client: "Client", outcome_
 def test_the_reason_is_reported(client: "Client", outcome_of: OutcomeOf) -> None:
     """Only the group's leader, and only Groupwright's, knows which members joined and left."""
     others = (
-        ["a member joined", "a member left"] if client.own_membership else ["the group is rebalancing"] * 2
+        ["a member joined", "a member left"]
+        if client.own_membership
+        else ["members or partitions changed"] * 2
     )
 
     assert outcome_of(join_and_leave, client).reasons == ["the consumer subscribed", *others]

@@ -252,8 +252,8 @@ class AIOParallelConsumer(_Parallel):
     async def run(self, topics: Sequence[str]) -> None:
         """Consume topics until `stop` is called, a message fails, or this task is cancelled.
 
-        The consumer is closed then. A cancelled call ends when what is being processed is finished, within
-        `drain_timeout`.
+        The consumer is closed then. A cancelled call, also one that is cancelled again, ends when what is
+        being processed is finished, within `drain_timeout`.
 
         Args:
             topics: Names, or regular expressions that begin with ``^``.
@@ -277,7 +277,9 @@ class AIOParallelConsumer(_Parallel):
             await asyncio.shield(polling)
         except asyncio.CancelledError:
             self.stop()
-            await asyncio.wait([polling])
+            while not polling.done():
+                with contextlib.suppress(asyncio.CancelledError):  # one that comes while it ends
+                    await asyncio.wait([polling])
             raise
         finally:
             await asyncio.gather(*workers, return_exceptions=True)

@@ -226,7 +226,7 @@ class RebalanceTracker:
         )
 
     def _begin_for_group(self, started: float | None, now: float) -> _CurrentRebalance:
-        return self._begin(Trigger.GROUP, "the group is rebalancing", started, now)
+        return self._begin(Trigger.GROUP, "members or partitions changed", started, now)
 
     def _begin(self, trigger: Trigger, reason: str, started: float | None, now: float) -> _CurrentRebalance:
         self._current = _CurrentRebalance(trigger, reason, started, self._owned, now)

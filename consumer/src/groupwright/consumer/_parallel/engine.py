@@ -338,6 +338,7 @@ class Engine:
 
     def _assign(self, _: Any, partitions: Sequence[TopicPartition]) -> None:
         keys = [_key(each) for each in partitions]
+        _log.info("assigned: %s", _names(keys))
         call_locked(self._lock, self._work.assign, keys)
         if self._looks_back:
             self._assigned += keys
@@ -366,6 +367,8 @@ class Engine:
         )
         if runs:
             self.on_given_up(runs)
+        if left:
+            _log.info("%s: %s", "given up" if drains else "lost", _names([each.key for each in left]))
         for each in left:
             _tell(each, drains=drains)
 
@@ -470,6 +473,14 @@ class Engine:
 def name_of(message: Message) -> str:
     """Return a message's place, as `orders [3] at offset 120`."""
     return f"{message.topic()} [{message.partition()}] at offset {message.offset()}"
+
+
+def _names(keys: Iterable[TopicPartitionKey]) -> str:
+    """Return partitions as `orders [0, 3], refunds [1]`."""
+    numbers: dict[str, list[int]] = {}
+    for topic, partition in sorted(keys):
+        numbers.setdefault(topic, []).append(partition)
+    return ", ".join(f"{topic} {partitions}" for topic, partitions in numbers.items()) or "no partitions"
 
 
 def _key(partition: TopicPartition) -> TopicPartitionKey:

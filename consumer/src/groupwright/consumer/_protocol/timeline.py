@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from groupwright.core import Leadership, Partitions, Phase, Trigger
 
-GROUP_REBALANCING = "the group is rebalancing"
+GROUP_REBALANCING = "members or partitions changed"
 """Reason of a rebalance that REBALANCE_IN_PROGRESS has announced; the leader replaces it by a better one."""
 
 
