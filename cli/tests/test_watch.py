@@ -230,13 +230,28 @@ def test_partitions_that_appear_or_lose_their_owner_are_moves_too() -> None:
     assert idle == ["rebalance: between two snapshots, Stable; 1 partition moved; a lost orders 0"]
 
 
-def test_a_rebalance_under_way_at_the_first_look_has_the_partitions_that_it_gave() -> None:
-    (_, events) = watched(group(member("a"), state="PreparingRebalance"), group(member("a", 0, 1)))
+def test_of_a_rebalance_under_way_at_the_first_look_no_move_is_known() -> None:
+    rebalancing = group(member("a"), state="PreparingRebalance")
+    watching, events = watched(rebalancing, group(member("a", 0, 1)), group(member("a", 0), member("b", 1)))
 
+    assert [sentence(event) for event in events[0]] == [
+        "PreparingRebalance (classic): 1 member, partitions not known, lag not known"
+    ]
     assert [sentence(event) for event in events[1]] == [
         "PreparingRebalance -> Stable",
-        "rebalance: 1.0 s, PreparingRebalance -> Stable; 2 partitions moved; a gained orders 0-1",
+        (
+            "rebalance: 1.0 s, PreparingRebalance -> Stable; what moved is not known, as it began before the "
+            "first snapshot"
+        ),
     ]
+    assert (document("billing", events[1][1])["moved"], document("billing", events[1][1])["gained"]) == (
+        None,
+        {},
+    )
+    assert [each.recent for each in watching.view(START + 2).members] == [{}, {"orders": (1,)}]
+    lines = drawn(watched(rebalancing)[0].view(START))
+    assert lines[1] == "1 member, partitions not known; lag not known"
+    assert lines[-3].split() == ["a", "10.0.0.1", "-", "-", "-"]
 
 
 def test_groups_without_members_and_deleted_groups_say_so_and_come_back() -> None:

@@ -30,7 +30,8 @@ class MemberView:
 
     Attributes:
         name: A short name, which no other present member has.
-        assigned: Its partitions; those before the rebalance, while brokers do not return them.
+        assigned: Its partitions; those before the rebalance, while they are not known. Empty if those are not
+            known either.
         recent: Those of them that it gained recently.
         lag: Lag of its partitions; None if it is not known.
         is_behind: Whether it has not reached its target assignment (KIP-848).
@@ -60,6 +61,7 @@ class GroupSeen(Event):
 
     Attributes:
         epoch: The epoch; None in classic groups, of which brokers do not return the generation.
+        partitions: Number of assigned partitions; None if it is not known.
         stalled: Partitions that lag, and whose committed offset has not moved for some time.
     """
 
@@ -69,7 +71,7 @@ class GroupSeen(Event):
     assignor: str | None
     epoch: int | None
     members: tuple[MemberView, ...]
-    partitions: int
+    partitions: int | None
     lag: LagRate
     stalled: tuple[Stalled, ...]
 
@@ -145,7 +147,7 @@ class Rebalanced(Event):
         joined: Names of members that joined.
         left: Names of members that left.
         stalled: Partitions of members that left, as in `MemberLeft`.
-        moved: Number of partitions with other owners than before.
+        moved: Number of partitions with other owners than before; None if the owners before are not known.
         lost: Partitions that members lost, by names.
         gained: Partitions that members gained, by names.
     """
@@ -159,7 +161,7 @@ class Rebalanced(Event):
     joined: tuple[str, ...]
     left: tuple[str, ...]
     stalled: tuple[Stalled, ...]
-    moved: int
+    moved: int | None
     lost: Mapping[str, Partitions]
     gained: Mapping[str, Partitions]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from groupwright.cli._cluster.model import DescribedGroup, GroupType
+from groupwright.cli._cluster.model import DescribedGroup
 from groupwright.core import TopicPartitionKey
 
 Ownership = Mapping[str, frozenset[TopicPartitionKey]]
@@ -24,8 +24,8 @@ class Moves:
 
 
 def ownership(group: DescribedGroup) -> Ownership | None:
-    """Return the owners of partitions; None while brokers do not return them."""
-    if group.type is GroupType.CLASSIC and group.state != "Stable" and group.members:
+    """Return the owners of partitions; None while they are not known."""
+    if not group.is_assignment_known:
         return None
     return {
         member.identity: frozenset(

@@ -34,7 +34,7 @@ def sentence(event: Event) -> str:  # noqa: PLR0911 - one for each kind
             epoch = "" if event.epoch is None else f", epoch {event.epoch}"
             return (
                 f"{event.state} ({event.type}{epoch}): {plural(len(event.members), 'member')}, "
-                f"{plural(event.partitions, 'partition')}, {lag(event.lag)}{stalled(event.stalled)}"
+                f"{partitions(event.partitions)}, {lag(event.lag)}{stalled(event.stalled)}"
             )
         case StateChanged():
             return f"{event.before} -> {event.after}{_NO_STATE.get(event.after, '')}"
@@ -55,6 +55,11 @@ def sentence(event: Event) -> str:  # noqa: PLR0911 - one for each kind
             return f"brokers answer again, after {event.seconds:.1f} s"
         case _:
             raise NotImplementedError(event)
+
+
+def partitions(number: int | None) -> str:
+    """Return the number of assigned partitions."""
+    return "partitions not known" if number is None else plural(number, "partition")
 
 
 def rebalance(event: Rebalanced) -> str:
@@ -82,7 +87,13 @@ def changes(event: Rebalanced) -> list[str]:
         found.append(f"{_names(event.left)} left{_cause(event.stalled, named=len(event.left) > 1)}")
     if event.joined:
         found.append(f"{_names(event.joined)} joined")
-    found.append("no partition moved" if not event.moved else f"{plural(event.moved, 'partition')} moved")
+    match event.moved:
+        case None:
+            found.append("what moved is not known, as it began before the first snapshot")
+        case 0:
+            found.append("no partition moved")
+        case moved:
+            found.append(f"{plural(moved, 'partition')} moved")
     found += [f"{name} lost {ranges_by_topic(some)}" for name, some in event.lost.items()]
     found += [f"{name} gained {ranges_by_topic(some)}" for name, some in event.gained.items()]
     return found

@@ -109,7 +109,7 @@ def _head(view: GroupView, now: float) -> Iterator[Text]:
         (f"  {clock(now)}", "dim"),
         overflow="fold",
     )
-    count = f"{plural(len(view.members), 'member')}, {plural(view.partitions, 'partition')}; "
+    count = f"{plural(len(view.members), 'member')}, {sentences.partitions(view.partitions)}; "
     if view.exists:
         yield Text(f"{count}{sentences.lag(view.lag)}", overflow="fold")
     if view.state == "Empty":
@@ -167,7 +167,7 @@ def _columns(view: GroupView, budget: int | None, *, names_topics: bool) -> list
         columns.append(_Column("epoch", lambda each: f"{each.epoch}{'…' if each.is_behind else ''}", "right"))
     columns += [
         _Column("lag", lambda each: "-" if each.lag is None else f"{each.lag:,}", "right", no_wrap=True),
-        _Column("n", lambda each: str(each.count), "right", no_wrap=True),
+        _Column("n", lambda each: "-" if view.partitions is None else str(each.count), "right", no_wrap=True),
         _Column("partitions", lambda each: _partitions(each, budget, names_topics=names_topics)),
     ]
     return columns

@@ -42,7 +42,7 @@ class GroupView:
             something that began before, at a time that is not known.
         state_seconds: For how long the state has been seen, since its last rebalance.
         is_before_rebalance: Whether the members' partitions are those before the present rebalance.
-        partitions: Number of assigned partitions.
+        partitions: Number of assigned partitions; None if it is not known.
         rebalances: The rebalances that were seen, the newest first.
         rebalances_a_minute: Number of those that ended within the last minute.
         rebalancing_seconds: For how long the present rebalance has been seen; None if there is none.
@@ -60,7 +60,7 @@ class GroupView:
     epoch: int | None
     members: tuple[MemberView, ...]
     is_before_rebalance: bool
-    partitions: int
+    partitions: int | None
     lag: LagRate
     stalled: tuple[Stalled, ...]
     rebalances: tuple[Rebalanced, ...]
@@ -77,12 +77,16 @@ class GroupView:
 
 @dataclass(slots=True)
 class _Rebalance:
-    """A rebalance that is not over."""
+    """A rebalance that is not over.
+
+    Attributes:
+        before: The owners before it; None if they are not known.
+    """
 
     began: float
     states: list[str]
     epoch: int | None
-    before: Ownership
+    before: Ownership | None
     joined: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     stalled: list[Stalled] = field(default_factory=list)
@@ -114,7 +118,8 @@ class WatchedGroup:
         self._state_since = 0.0
         self._reported = 0.0
         self._members: dict[str, GroupMember] = {}
-        self._owned: Ownership = {}
+        self._owned: Ownership | None = None
+        """The last owners that are known; None before."""
         self._gained_at: dict[tuple[str, TopicPartitionKey], float] = {}
         self._rebalance: _Rebalance | None = None
         self._rebalances: deque[Rebalanced] = deque(maxlen=_HISTORY)
@@ -146,7 +151,7 @@ class WatchedGroup:
         members = self._member_changes(lag.group, time)
         events += members
         owned = ownership(lag.group)
-        differs = owned is not None and bool(moves(self._owned, owned).partitions)
+        differs = owned is not None and self._owned is not None and bool(moves(self._owned, owned).partitions)
         if self._rebalance is None and (self._history.rebalances > count or differs):
             self._rebalance = _Rebalance(time, [before.group.state], epoch_before, self._owned)
         if owned is not None:
@@ -179,7 +184,7 @@ class WatchedGroup:
     def _start(self, group: DescribedGroup, time: float) -> list[Event]:
         self._names.learn(group.members)
         self._members = {member.identity: member for member in group.members}
-        self._owned = ownership(group) or {}
+        self._owned = ownership(group)
         self._began = self._state_since = self._reported = time
         if group.state not in NOT_REBALANCING:
             self._rebalance = _Rebalance(time, [group.state], group.epoch, self._owned)
@@ -231,8 +236,9 @@ class WatchedGroup:
         return events
 
     def _update_owned(self, owned: Ownership, time: float) -> None:
-        for identity, partitions in moves(self._owned, owned).gained.items():
-            self._gained_at |= {(identity, each): time for each in partitions}
+        if self._owned is not None:
+            for identity, partitions in moves(self._owned, owned).gained.items():
+                self._gained_at |= {(identity, each): time for each in partitions}
         self._gained_at = {
             key: at
             for key, at in self._gained_at.items()
@@ -257,7 +263,8 @@ class WatchedGroup:
         if group.state not in NOT_REBALANCING:
             return []
         self._rebalance = None
-        change = moves(rebalance.before, self._owned)
+        is_known = rebalance.before is not None and self._owned is not None
+        change = moves(rebalance.before or {}, self._owned or {}) if is_known else None
         event = Rebalanced(
             time=time,
             began=rebalance.began,
@@ -268,9 +275,9 @@ class WatchedGroup:
             joined=tuple(rebalance.joined),
             left=tuple(rebalance.left),
             stalled=tuple(rebalance.stalled),
-            moved=len(change.partitions),
-            lost=self._by_name(change.lost),
-            gained=self._by_name(change.gained),
+            moved=None if change is None else len(change.partitions),
+            lost={} if change is None else self._by_name(change.lost),
+            gained={} if change is None else self._by_name(change.gained),
         )
         self._rebalances.appendleft(event)
         return [event]
@@ -299,7 +306,7 @@ class WatchedGroup:
             epoch=group.epoch,
             members=tuple(sorted(members, key=lambda each: each.name)),
             is_before_rebalance=ownership(group) is None,
-            partitions=len(frozenset().union(*self._owned.values())),
+            partitions=None if self._owned is None else len(frozenset().union(*self._owned.values())),
             lag=self._progress.rate(),
             stalled=self._stalled(self._time),
             rebalances=tuple(self._rebalances),
@@ -310,7 +317,7 @@ class WatchedGroup:
         )
 
     def _member(self, member: GroupMember, lags: Mapping[TopicPartitionKey, int]) -> MemberView:
-        owned = self._owned.get(member.identity, frozenset())
+        owned = (self._owned or {}).get(member.identity, frozenset())
         known = [lags[each] for each in owned if each in lags]
         return MemberView(
             name=self._names[member.identity],
@@ -327,7 +334,8 @@ class WatchedGroup:
         )
 
     def _stalled(self, time: float) -> tuple[Stalled, ...]:
-        owners = {each: self._names[identity] for identity, some in self._owned.items() for each in some}
+        owned = self._owned or {}
+        owners = {each: self._names[identity] for identity, some in owned.items() for each in some}
         return self._progress.stalled(time, owners)
 
     def _member_fields(self, member: GroupMember) -> dict[str, Any]:
