@@ -212,7 +212,7 @@ _REBALANCES = Row(
         ),
         Panel(
             "Assigned partitions",
-            "By group and topic; 0 while a classic group rebalances.",
+            "By group and topic; not known while a classic group rebalances.",
             "short",
             (
                 Query(

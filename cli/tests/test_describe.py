@@ -11,7 +11,11 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from groupwright import cli
-from groupwright.assignors import Subscription, encode_subscription
+from groupwright.assignors import (
+    Subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from groupwright.cli._cluster.description import described_classic
 from groupwright.cli._cluster.findings import findings
 from groupwright.cli._cluster.lag import GroupLag
@@ -47,12 +51,58 @@ def test_an_empty_group_has_no_members() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", ["PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady"]
+    ("type_", "state", "unknown"),
+    [
+        *((GroupType.CLASSIC, f"{each}Rebalance", True) for each in ("Preparing", "Completing")),
+        *((GroupType.CONSUMER, each, False) for each in ("Assigning", "Reconciling")),
+        (GroupType.STREAMS, "NotReady", False),
+    ],
 )
-def test_a_group_that_rebalances_is_in_its_state(state: str) -> None:
-    assert odd(group(member(assigned={}, topics=()), state=state)) == [
-        f"The group is {state}: it rebalances now, and not all partitions of members are known."
+def test_a_group_that_rebalances_is_in_its_state(type_: GroupType, state: str, *, unknown: bool) -> None:
+    it = f"The group is {state}: it rebalances now"
+
+    assert odd(group(member(assigned={}, topics=()), type_=type_, state=state)) == [
+        f"{it}, so its members' partitions are not known." if unknown else f"{it}."
     ]
+
+
+@pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance"])
+def test_former_partitions_that_brokers_return_in_a_rebalance_are_not_shown(state: str) -> None:
+    found = described_classic(row_of_member(state), Broker(1, "localhost", 9092))
+
+    assert not found.is_assignment_known
+    shown = document(lag_of(found), [], None)
+    jsonschema.validate(shown, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert [each["assigned"] for each in shown["members"]] == [None]
+    stable = described_classic(row_of_member("Stable"), Broker(1, "localhost", 9092))
+    assert [each["assigned"] for each in document(lag_of(stable), [], None)["members"]] == [
+        {"orders": [0, 1]}
+    ]
+
+
+def test_a_member_of_connect_has_no_partitions_that_are_known() -> None:
+    assert not group(member(assigned={}), protocol_type="connect").is_assignment_known
+    assert group(state="Empty", protocol_type="connect").is_assignment_known
+
+
+def row_of_member(state: str) -> Any:
+    """A group's row of a response to DescribeGroups, with a member that owned two partitions."""
+    return SimpleNamespace(
+        group_id="billing",
+        protocol_type="consumer",
+        group_state=state,
+        protocol_data="range",
+        members=[
+            SimpleNamespace(
+                member_id="worker-1",
+                client_id="worker",
+                client_host="/10.0.0.1",
+                group_instance_id=None,
+                member_metadata=encode_subscription(Subscription(("orders",))),
+                member_assignment=encode_assignment({"orders": (0, 1)}),
+            )
+        ],
+    )
 
 
 def test_members_that_have_not_reached_their_target() -> None:

@@ -6,6 +6,7 @@ import re
 import struct
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,16 @@ def test_a_classic_groups_changes_and_rebalances_are_seen_without_generations() 
     assert values(made, catalogue.GROUP_REBALANCING_SECONDS, "billing") == [0, 0, 10, 0, 0, 0, 0]
     assert values(made, catalogue.GROUP_GENERATION, "billing") == [None] * 7
     assert values(made, catalogue.GROUP_IDLE_MEMBERS, "billing") == [0, None, None, 1, 1, 1, 0]
+
+
+def test_while_assignments_are_not_known_what_is_counted_by_them_is_absent() -> None:
+    connect = replace(lag(), group=replace(lag().group, protocol_type="connect"))
+    made = pages(lag(), lag(state="PreparingRebalance"), lag(state="CompletingRebalance"), connect)
+
+    for spec, known in ((catalogue.ASSIGNED, 1), (catalogue.UNCOMMITTED, 0)):
+        assert values(made, spec, "billing", "orders") == [known, None, None, None]
+    assert values(made, catalogue.GROUP_IDLE_MEMBERS, "billing") == [0, None, None, None]
+    assert values(made, catalogue.LAG, "billing", "orders") == [0] * 4
 
 
 def test_with_generations_no_rebalance_is_missed() -> None:

@@ -375,12 +375,16 @@ def test_a_rebalance_that_one_member_holds_up_is_stuck(
 ) -> None:
     cluster.new_member("ex-held-up")
     cluster.settle("ex-held-up")
+    cluster.commit("ex-held-up", 1)
     cluster.new_member("ex-held-up").poll(0)  # which waits for the first, which is not polled any more
     labels = {"group": "ex-held-up", "reason": "rebalancing"}
     for exporter in exporters:
         exporter.wait_for(lambda value: value == 1, "cluster_group_stuck", **labels)
         assert (exporter.value("cluster_group_rebalancing_seconds", group="ex-held-up") or 0) >= 1
         assert exporter.value("cluster_group_state", group="ex-held-up", state="PreparingRebalance") == 1
+        of_topic = {"group": "ex-held-up", "topic": cluster.topic}
+        assert exporter.value("cluster_committed_offsets", **of_topic) == PARTITIONS
+        assert exporter.value("cluster_assigned_partitions", **of_topic) is None
 
     cluster.settle("ex-held-up")
     for exporter in exporters:

@@ -62,7 +62,7 @@ def test_an_empty_table_is_explained() -> None:
     assert none_chosen("*", []) == "the cluster has no groups, or these credentials may not describe them"
 
 
-def test_a_row_counts_members_assigned_partitions_and_lag() -> None:
+def test_a_row_counts_members_partitions_assigned_or_committed_and_lag() -> None:
     one = member(assigned={"orders": (0, 1)})
     lag = lag_of(
         group(one, member("worker-2", assigned={})),
@@ -79,7 +79,7 @@ def test_a_row_counts_members_assigned_partitions_and_lag() -> None:
         "state": "Stable",
         "assignor": "range",
         "members": 2,
-        "partitions": 2,
+        "partitions": 3,
         "lag": 80,
         "coordinator": 1,
     }

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +167,7 @@ def test_groups_of_all_types_and_states_are_listed(run: Run) -> None:
         "static": ("classic", "Stable", "range", 2, PARTITIONS, lag),
         "new": ("consumer", "Stable", "uniform", 1, PARTITIONS, lag),
         "own": ("classic", "Stable", "cooperative-sticky", 1, PARTITIONS, lag),
-        "empty": ("classic", "Empty", None, 0, 0, lag),
+        "empty": ("classic", "Empty", None, 0, PARTITIONS, lag),
         "shared": ("share", "Stable", "simple", 1, 1, shared_lag),
         "flow": ("streams", "Stable", None, 1, PARTITIONS, None),
     }
@@ -255,6 +255,31 @@ def test_lag_in_messages_and_seconds_by_partition_with_its_member(run: Run) -> N
         "shared": by_group["shared"],
         "flow": None,
     }
+
+
+def test_no_output_names_owners_while_a_classic_group_rebalances(kafka: LocalKafka, run: Run) -> None:
+    with ExitStack() as members:
+        commit(kafka, "moving")
+        join(kafka, "moving", MEMBERS["classic"], members)
+        joining = members.enter_context(closing(confluent_kafka.Consumer(settings_of(kafka, "moving"))))
+        joining.subscribe(["orders"])  # it waits for the others, which are not polled
+
+        def described() -> Any:
+            joining.poll(0.02)
+            return document(run("describe", "moving", "-o", "json"), "describe")
+
+        wait_until(lambda: described()["state"] == "PreparingRebalance", "a rebalance that does not end")
+        found = described()
+        by_partition = document(run("lag", "moving", "--by", "partition", "-o", "json"), "lag")
+        groups = document(run("groups", "moving", "-o", "json"), "groups")
+        watched = run("watch", "moving", "--once").stdout
+
+    assert [each["assigned"] for each in found["members"]] == [None] * 3
+    assert [each["member"] for each in found["partitions"]] == [None] * PARTITIONS
+    assert [each["member"] for each in by_partition] == [None] * PARTITIONS
+    assert [each["partitions"] for each in groups] == [PARTITIONS]
+    assert "3 members, partitions not known; lag" in watched
+    assert "orders" not in watched
 
 
 def test_the_exporter_shows_the_same_lag_of_groups_of_every_type(kafka: LocalKafka, run: Run) -> None:

@@ -1,6 +1,7 @@
 """Responses to requests that describe groups, as `DescribedGroup`s."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from groupwright.assignors import (
@@ -14,56 +15,54 @@ from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupTyp
 from groupwright.consumer.cluster import Broker
 from groupwright.core.kafka_apis import DESCRIBE_GROUPS
 
-_CONSUMER = "consumer"
-_STABLE = "Stable"
-
 
 def described_classic(row: Any, coordinator: Broker) -> DescribedGroup:
-    """Return a group in a response to DescribeGroups.
-
-    Brokers return the members' subscriptions and assignments only of stable groups.
-    """
-    is_known = row.protocol_type == _CONSUMER and row.group_state == _STABLE
-    return DescribedGroup(
+    """Return a group in a response to DescribeGroups."""
+    group = DescribedGroup(
         id=row.group_id,
         type=GroupType.CLASSIC,
         state=row.group_state,
         protocol_type=row.protocol_type,
         assignor=row.protocol_data,
-        members=tuple(_classic_member(member, is_known=is_known) for member in row.members),
+        members=tuple(
+            GroupMember(
+                id=member.member_id,
+                client_id=member.client_id,
+                host=_host(member.client_host),
+                instance_id=member.group_instance_id,
+            )
+            for member in row.members
+        ),
         coordinator=coordinator,
     )
+    if not group.is_assignment_known:
+        return group
+    return replace(group, members=tuple(map(_with_assignment, group.members, row.members)))
 
 
-def _classic_member(row: Any, *, is_known: bool) -> GroupMember:
+def _with_assignment(member: GroupMember, row: Any) -> GroupMember:
+    """Return a classic member with its subscription and its assignment."""
     fields: dict[str, Any] = {}
     metadata, assignment = row.member_metadata, row.member_assignment
-    if is_known:
-        try:
-            subscription = decode_subscription(metadata)
-        except MalformedBytesError as error:
-            fields["undecodable"] = str(error)
-        else:
-            fields |= {
-                "topics": subscription.topics,
-                "owned": _plain(subscription.owned),
-                "generation": subscription.generation,
-                "rack": subscription.rack,
-                "user_data": subscription.user_data,
-                "subscription_version": int.from_bytes(metadata[:2], "big"),
-            }
-    if is_known and assignment:
+    try:
+        subscription = decode_subscription(metadata)
+    except MalformedBytesError as error:
+        fields["undecodable"] = str(error)
+    else:
+        fields |= {
+            "topics": subscription.topics,
+            "owned": _plain(subscription.owned),
+            "generation": subscription.generation,
+            "rack": subscription.rack,
+            "user_data": subscription.user_data,
+            "subscription_version": int.from_bytes(metadata[:2], "big"),
+        }
+    if assignment:
         try:
             fields["assigned"] = _plain(decode_assignment(assignment).partitions)
         except MalformedBytesError as error:
             fields["undecodable"] = str(error)
-    return GroupMember(
-        id=row.member_id,
-        client_id=row.client_id,
-        host=_host(row.client_host),
-        instance_id=row.group_instance_id,
-        **fields,
-    )
+    return replace(member, **fields)
 
 
 def described_consumer(row: Any, coordinator: Broker) -> DescribedGroup:

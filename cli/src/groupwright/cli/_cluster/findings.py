@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from groupwright.cli._cluster.group_history import NOT_REBALANCING
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
 from groupwright.cli._command_line.output import few
-
-_NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead"})
 
 
 def findings(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
@@ -30,8 +29,9 @@ def findings(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
 def _state(group: DescribedGroup) -> Iterator[str]:
     if group.state == "Empty":
         yield "The group has no members: nothing is consumed."
-    elif group.state not in _NOT_REBALANCING:
-        yield f"The group is {group.state}: it rebalances now, and not all partitions of members are known."
+    elif group.state not in NOT_REBALANCING:
+        unknown = "" if group.is_assignment_known else ", so its members' partitions are not known"
+        yield f"The group is {group.state}: it rebalances now{unknown}."
     behind = [each for each in group.members if each.target is not None and each.target != each.assigned]
     if behind:
         have = _verb(len(behind), "has", "have")
@@ -53,7 +53,7 @@ def _unknown_topics(group: DescribedGroup, topics: Mapping[str, TopicMetadata]) 
 
 def _unread_partitions(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> Iterator[str]:
     group = lag.group
-    if group.type is GroupType.SHARE or group.state != "Stable" or not _shows_assignments(group):
+    if group.type is GroupType.SHARE or group.state != "Stable" or not group.is_assignment_known:
         return
     owned = {(each.topic, each.partition) for each in lag.partitions if each.owner is not None}
     subscribed = _subscribed(group)
@@ -105,7 +105,7 @@ def _offsets(lag: GroupLag) -> Iterator[str]:
 
 def _members(group: DescribedGroup) -> Iterator[str]:
     members = group.members
-    if group.state != "Stable" or not _shows_assignments(group):
+    if group.state != "Stable" or not group.is_assignment_known:
         return
     idle = sum(not each.assigned for each in members)
     if idle:
@@ -122,11 +122,6 @@ def _members(group: DescribedGroup) -> Iterator[str]:
     static = sum(each.instance_id is not None for each in members)
     if 0 < static < len(members):
         yield f"{static} of {len(members)} members {_verb(static, 'is', 'are')} static, the others are not."
-
-
-def _shows_assignments(group: DescribedGroup) -> bool:
-    """Return whether members' bytes are those of consumers: not in groups of Connect and the like."""
-    return group.type is not GroupType.CLASSIC or group.protocol_type == "consumer"
 
 
 def _subscribed(group: DescribedGroup) -> set[str]:

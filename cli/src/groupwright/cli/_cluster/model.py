@@ -112,6 +112,17 @@ class DescribedGroup:
         """True if the group exists."""
         return self.state != "Dead"
 
+    @property
+    def is_assignment_known(self) -> bool:
+        """True if the subscriptions and partitions of all members are known.
+
+        Those of a classic group are known only while it is stable: when it rebalances, brokers return none,
+        and Kafka 4.0 to 4.4.0 return former ones (KAFKA-21648). Members of Connect and the like send others.
+        """
+        if self.type is not GroupType.CLASSIC or not self.members:
+            return True
+        return self.state == "Stable" and self.protocol_type == "consumer"
+
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:

@@ -30,7 +30,6 @@ from groupwright.cli._study.measurements import Measurements
 from groupwright.cli._study.model import OpenedGroup, StudiedGroup, does
 from groupwright.cli._study.weights_option import WeightsOption
 
-_NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead"})
 _PAUSE = 0.3  # seconds between two snapshots of a group that rebalances
 _BY_LOAD = frozenset({LoadAwareAssignor.name, CoPartitionedStickyAssignor.name})
 """Assignors whose user data may have the member's capacity and its previous assignment."""
@@ -94,7 +93,7 @@ def _at_rest(cluster: Cluster, group: str, patience: float) -> DescribedGroup:
     deadline = time.monotonic() + patience
     described = find_group(cluster, group)
     check_is_of_consumers(described)
-    while described.type is GroupType.CLASSIC and described.state not in _NOT_REBALANCING:
+    while not described.is_assignment_known:
         if time.monotonic() > deadline:
             raise CommandError(
                 f"the group {group!r} is {described.state}, and brokers do not return the assignment of a "

@@ -61,8 +61,8 @@ def describe(
 ) -> None:
     """Describe a group: its findings first, then its coordinator, its members, and the lag of each partition.
 
-    Brokers return subscriptions and assignments of classic groups only while they are stable. CSV has the
-    partitions alone.
+    Subscriptions and assignments of a classic group are known only while it is stable. CSV has the partitions
+    alone.
 
     Examples:
     - groupwright describe billing --bootstrap-servers localhost:9092
@@ -138,7 +138,7 @@ def document(lag: "GroupLag", found: Sequence[str], offsets_partitions: int | No
                 "epoch": member.epoch,
                 "topics": list(member.topics),
                 "topic_regex": member.topic_regex,
-                "assigned": _lists(member.assigned),
+                "assigned": _lists(member.assigned) if group.is_assignment_known else None,
                 "target": None if member.target is None else _lists(member.target),
                 "undecodable": member.undecodable,
             }

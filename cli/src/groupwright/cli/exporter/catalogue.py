@@ -58,7 +58,7 @@ GROUP_MEMBERS = ExporterSpec(
 GROUP_IDLE_MEMBERS = ExporterSpec(
     "groupwright_cluster_group_idle_members",
     MetricType.GAUGE,
-    "Members without partitions; absent while the group rebalances, when assignments are not known.",
+    "Members without partitions; absent while the group rebalances, and if its members are not consumers.",
     _GROUP,
     level=Level.GROUP,
 )
@@ -151,14 +151,16 @@ COMMITTED = ExporterSpec(
 ASSIGNED = ExporterSpec(
     "groupwright_cluster_assigned_partitions",
     MetricType.GAUGE,
-    "Partitions of the topic that a member is assigned; 0 while a classic group rebalances.",
+    "Partitions of the topic that a member is assigned; absent while that is not known: while a classic "
+    "group rebalances, and if its members are not consumers.",
     _TOPIC,
     level=Level.TOPIC,
 )
 UNCOMMITTED = ExporterSpec(
     "groupwright_cluster_uncommitted_partitions",
     MetricType.GAUGE,
-    "Partitions of the topic that a member is assigned, and that have no committed offset.",
+    "Partitions of the topic that a member is assigned, and that have no committed offset; absent like "
+    "`groupwright_cluster_assigned_partitions`.",
     _TOPIC,
     level=Level.TOPIC,
 )

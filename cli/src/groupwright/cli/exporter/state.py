@@ -107,9 +107,13 @@ class ExporterState:
         for group in snapshot.groups:
             page.add(self._group_samples(group, rows[group.group.id], snapshot), Level.GROUP)
         by_topic = {id_: _by_topic(of_group) for id_, of_group in rows.items()}
+        has_owners = {group.group.id for group in snapshot.groups if group.group.is_assignment_known}
         for id_, topics in by_topic.items():
             for topic, of_topic in topics.items():
-                page.add(_topic_samples((id_, topic), of_topic), Level.TOPIC)
+                labels = (id_, topic)
+                page.add(_topic_samples(labels, of_topic), Level.TOPIC)
+                if id_ in has_owners:
+                    page.add(_owner_samples(labels, of_topic), Level.TOPIC)
         if self._options.by_partition:
             for id_, topics in by_topic.items():
                 for rows_of_topic in topics.values():
@@ -160,7 +164,7 @@ class ExporterState:
         yield catalogue.GROUP_INFO, (group.id, str(group.type), group.assignor, coordinator), 1
         yield catalogue.GROUP_STATE, (group.id, group.state), 1
         yield catalogue.GROUP_MEMBERS, labels, len(group.members)
-        if group.state in NOT_REBALANCING:
+        if group.state in NOT_REBALANCING and group.is_assignment_known:
             yield catalogue.GROUP_IDLE_MEMBERS, labels, sum(not each.assigned for each in group.members)
         if history.generation is not None:
             yield catalogue.GROUP_GENERATION, labels, history.generation
@@ -209,10 +213,13 @@ def _topic_samples(labels: Labels, rows: list[_Row]) -> Iterator[_Sample]:
     committed = [row.lag.committed for row in rows if row.lag.committed is not None]
     if committed:
         yield catalogue.COMMITTED, labels, sum(committed)
+    yield catalogue.STUCK_PARTITIONS, labels, sum(row.is_stuck for row in rows)
+
+
+def _owner_samples(labels: Labels, rows: list[_Row]) -> Iterator[_Sample]:
     owned = [row for row in rows if row.lag.owner is not None]
     yield catalogue.ASSIGNED, labels, len(owned)
     yield catalogue.UNCOMMITTED, labels, sum(row.lag.committed is None for row in owned)
-    yield catalogue.STUCK_PARTITIONS, labels, sum(row.is_stuck for row in rows)
 
 
 def _partition_samples(group: str, row: _Row) -> Iterator[_Sample]:

@@ -179,7 +179,7 @@ def _row(lag: "GroupLag") -> dict[str, Any]:
         "state": group.state,
         "assignor": group.assignor or None,
         "members": len(group.members),
-        "partitions": sum(each.owner is not None for each in lag.partitions),
+        "partitions": len(lag.partitions),
         "lag": lag.total,
         "coordinator": group.coordinator.id,
     }
