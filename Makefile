@@ -22,7 +22,7 @@ OLD_TYPER := -W "ignore:'click.utils:DeprecationWarning"
 HELM = "$$($(BIN)/python charts/tools/programs.py --folder)/helm"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-pipeline test test-all test-long test-fast test-lowest test-wheel lint types check format docs docs-check docs-site lock bench endure clean demo-picture lint-workflows lint-image build sbom release-check package-chart publish-chart publish-image charts-tools charts-upgrade
+.PHONY: help demo demo-pipeline test test-all test-long test-fast test-lowest test-prerelease test-wheel lint types check format docs docs-check docs-site lock bench endure clean demo-picture lint-workflows lint-image build sbom release-check package-chart publish-chart publish-image charts-tools charts-upgrade
 
 # List the targets
 help:
@@ -57,6 +57,14 @@ test-fast: $(VENV)/.compiled ## Run the quick tests that need neither Kafka nor 
 test-lowest: $(VENV)/.lowest ## Run the quick tests, and some on Kafka, on the lowest supported dependencies (ARGS as for test)
 	$(VENV)/lowest/bin/python -m pytest -n auto $(OLD_TYPER) -m $(QUICK) $(PARTS) $(ARGS)
 	$(VENV)/lowest/bin/python -m pytest $(addprefix consumer/tests/,test_consumer_kafka.py test_oidc.py) -m kafka $(ARGS)
+
+# Run the quick tests, and some on Kafka, on the newest pre-release of confluent-kafka, of whatever major version
+test-prerelease: $(VENV)/.dev
+	$(PYTHON) -m venv --clear $(VENV)/prerelease
+	$(BIN)/uv pip install --quiet --python $(VENV)/prerelease/bin/python --requirement requirements-dev.txt --editable .
+	$(BIN)/uv pip install --python $(VENV)/prerelease/bin/python --prerelease allow --upgrade --no-deps confluent-kafka
+	$(VENV)/prerelease/bin/python -m pytest -n auto -m $(QUICK) $(PARTS) $(ARGS)
+	$(VENV)/prerelease/bin/python -m pytest consumer/tests/test_consumer_kafka.py -m kafka $(ARGS)
 
 test-wheel: build ## Run the quick tests and the type checkers on the installed wheel (ARGS as for test)
 	$(BIN)/python .ci/wheel-venv $(VENV)/wheel $(DIST)/*.whl
