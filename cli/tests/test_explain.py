@@ -348,7 +348,14 @@ def test_what_members_claimed_is_before_if_no_file_is() -> None:
         assignor="cooperative-sticky",
     )
 
-    assert sentences(explained(now))["b"][:2] == [
+    found = explained(now)
+    assert found.summary[-1] == (
+        "No member claimed orders 3-5 in the last round of this cooperative rebalance: 3 partitions moved "
+        "in two rounds, or had no member before. Who had what is not known: pass --before FILE, which "
+        "--save wrote before the rebalance."
+    )
+    assert [each.has_moved for each in found.partitions] == [True] * 3
+    assert sentences(found)["b"][:2] == [
         "b had no partition before.",
         "It received orders 3-5, which no member claimed when the group last rebalanced.",
     ]

@@ -205,6 +205,11 @@ def test_what_is_simulated_happens(
     assert members.settle(7) == expected
     with members.polled():
         assert_explained(kafka, group, path, first, expected)
+        without_file = document(run(kafka, "explain", "--group", group, "-o", "json"), "explain")
+    if assignor == "cooperative-sticky":  # members claim what they own, after the first round has revoked
+        received = {(each["topic"], each["partition"]) for each in without_file["partitions"]}
+        assert received == {key for key, name in owners(expected).items() if owners(first)[key] != name}
+        assert any("moved in two rounds" in each for each in without_file["summary"])
 
     expected, _ = foreseen("--leave", "c-2")
     members.leave("c-2")

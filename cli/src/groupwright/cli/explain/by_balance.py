@@ -7,7 +7,7 @@ from groupwright.cli._cluster.model import GroupMember, GroupType
 from groupwright.cli._study.model import counted, flat
 from groupwright.cli.explain.situation import Before, Situation
 from groupwright.cli.explain.words import listed
-from groupwright.core import TopicPartitionKey
+from groupwright.core import TopicPartitionKey, assignor_traits
 
 _BUNDLED, BY_LOAD = "co-partitioned-sticky", "load-aware"
 
@@ -37,12 +37,31 @@ def summary(situation: Situation, assignor: str) -> Iterator[str]:
             "What members had before is not known, so how many partitions each has can be explained, but not "
             "which. Save the group with --save, and pass the file as --before after a change."
         )
+    elif received := _unclaimed(situation):
+        yield (
+            f"No member claimed {listed(received)} in the last round of this cooperative rebalance: "
+            f"{counted(len(received), 'partition')} moved in two rounds, or had no member before. Who had "
+            "what is not known: pass --before FILE, which --save wrote before the rebalance."
+        )
     elif quality is not None:
         moved = counted(quality.moves, "partition")
         yield (
             f"{moved} moved between members that could have kept {'it' if quality.moves == 1 else 'them'}; "
             f"the best balance takes {quality.min_moves}."
         )
+
+
+def _unclaimed(situation: Situation) -> list[TopicPartitionKey]:
+    """Return the partitions that members received in the last round of a cooperative rebalance.
+
+    Members claim what they own when they join that round; a partition that moved was revoked in the first.
+    """
+    before, assignor = situation.before, situation.study.client_assignor
+    if before is None or before.study is not None or situation.is_computed:
+        return []
+    if assignor is None or not assignor_traits.is_cooperative(assignor):
+        return []
+    return sorted(situation.owners.keys() - before.owners.keys())
 
 
 def _bounds(situation: Situation) -> Iterator[str]:
