@@ -34,6 +34,13 @@ def test_what_is_missing_or_malformed_is_librdkafkas_default() -> None:
     [
         ({}, Kind.EAGER, "range,roundrobin"),
         ({"partition.assignment.strategy": "cooperative-sticky"}, Kind.COOPERATIVE, "cooperative-sticky"),
+        ({"partition.assignment.strategy": "load-aware"}, Kind.COOPERATIVE, "load-aware"),
+        ({"partition.assignment.strategy": "cooperative-mine"}, Kind.COOPERATIVE, "cooperative-mine"),
+        (
+            {"partition.assignment.strategy": "cooperative-sticky,range"},
+            Kind.EAGER,
+            "cooperative-sticky,range",
+        ),
         ({"partition.assignment.strategy": [Named(), "range"]}, Kind.EAGER, "mine,range"),
         ({"group.protocol": "consumer"}, Kind.CONSUMER, "consumer"),
         ({"group.protocol": "CONSUMER", "group.remote.assignor": "uniform"}, Kind.CONSUMER, "uniform"),

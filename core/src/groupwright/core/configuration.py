@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from groupwright.core.assignor_traits import is_cooperative
 from groupwright.core.rebalance import Kind
 
 DEFAULTS: Mapping[str, Any] = {
@@ -85,11 +86,14 @@ class Configuration:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the consumer's rebalances."""
+        """The kind of the consumer's rebalances; members with assignors of both kinds are eager (KIP-429)."""
         if not self.classic:
             return Kind.CONSUMER
-        cooperative = any("cooperative" in name for name in self.strategies)
-        return Kind.COOPERATIVE if cooperative else Kind.EAGER
+        cooperative = [
+            "cooperative" in name if (known := is_cooperative(name)) is None else known
+            for name in self.strategies
+        ]
+        return Kind.COOPERATIVE if all(cooperative) else Kind.EAGER
 
     @property
     def protocol(self) -> str:

@@ -306,7 +306,7 @@ class Instrumentation(RebalanceListener):
         )
         self._send_event(event, self._options.events)
         if self._options.advise:
-            self._log_findings(self._advice.on_rebalance(ended.outcome, time.monotonic()))
+            self._log_findings(self._advice.on_rebalance(ended.outcome, time.monotonic(), ended.kind))
 
     def _on_load_check(self, result: LoadCheckResult) -> None:
         self._start_load_counters()

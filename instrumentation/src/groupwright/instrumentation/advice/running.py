@@ -3,10 +3,10 @@
 A rule reports at most once in `WINDOW` seconds.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 
-from groupwright.core import Outcome
+from groupwright.core import Kind, Outcome
 from groupwright.instrumentation.advice.findings import Finding, warning
 from groupwright.instrumentation.advice.limits import longer_poll_interval
 
@@ -14,7 +14,10 @@ WINDOW = 600.0
 """Seconds of events that a rule considers."""
 
 STORM = 5
-"""Rebalances in a window that make a storm."""
+"""Rebalances in each of `STORM_WINDOWS` windows in a row that make a storm."""
+
+STORM_WINDOWS = 3
+"""A rolling deploy of 40 members with default settings takes 11 minutes, and rebalances 80 times."""
 
 FLAPS = 3
 """Rebalances in a window that lost partitions or failed, and so make the member flap."""
@@ -22,6 +25,16 @@ FLAPS = 3
 SHARE = 0.5
 """Share of ``max.poll.interval.ms`` between two polls that is too long."""
 
+
+_MEANWHILE = "The member polls no message meanwhile, and a rebalance that begins then takes longer"
+
+_WAITS = {
+    ("revoke", True): "The whole group waits for it in each rebalance, and the member polls no message "
+    "meanwhile",
+    ("revoke", False): "The members that are to receive the partitions wait for it, and this member polls no "
+    "message meanwhile",
+}
+"""Consequences of a slow callback, by the callback and whether members are eager."""
 
 _CALLBACK_CHANGES = {
     "assign": "Pause the new partitions in the callback, load what they need in another thread, and then "
@@ -48,18 +61,23 @@ class RunningAdvice:
         """
         self._heartbeat_interval = heartbeat_interval
         self._max_poll_interval = max_poll_interval
-        self._rebalances: deque[tuple[float, str]] = deque(maxlen=max(STORM, FLAPS) * 20)
+        self._rebalances: deque[tuple[float, str]] = deque()
+        self._kind = Kind.EAGER
         self._reported: dict[str, float] = {}
 
-    def on_rebalance(self, outcome: str, now: float) -> list[Finding]:
+    def on_rebalance(self, outcome: str, now: float, kind: Kind = Kind.EAGER) -> list[Finding]:
         """Return the findings after a rebalance that ended at `now`, in seconds by a monotonic clock."""
+        self._kind = kind
         self._rebalances.append((now, outcome))
+        while self._rebalances[0][0] <= now - STORM_WINDOWS * WINDOW:
+            self._rebalances.popleft()
         recent = [each for ended_at, each in self._rebalances if ended_at > now - WINDOW]
-        return self._new(now, [*_storm(recent), *_flapping(recent)])
+        ages = [now - ended_at for ended_at, _ in self._rebalances]
+        return self._new(now, [*_storm(ages), *_flapping(recent)])
 
     def on_callback(self, callback: str, seconds: float, now: float) -> list[Finding]:
         """Return the findings after a rebalance callback of the application."""
-        return self._new(now, _slow_callback(callback, seconds, self._heartbeat_interval))
+        return self._new(now, _slow_callback(callback, seconds, self._heartbeat_interval, self._kind))
 
     def on_poll_age(self, seconds: float, now: float) -> list[Finding]:
         """Return the findings about the time since the last poll."""
@@ -74,11 +92,12 @@ class RunningAdvice:
         return new
 
 
-def _storm(recent: list[str]) -> Iterator[Finding]:
-    if len(recent) >= STORM:
+def _storm(ages: list[float]) -> Iterator[Finding]:
+    by_window = Counter(int(age // WINDOW) for age in ages)
+    if all(by_window[number] >= STORM for number in range(STORM_WINDOWS)):
         yield warning(
             "storm",
-            f"{len(recent)} rebalances in {WINDOW / 60:g} minutes",
+            f"{len(ages)} rebalances in {STORM_WINDOWS * WINDOW / 60:g} minutes, without an end",
             "The group spends its time on rebalances: members join and leave, or one is removed and rejoins "
             "repeatedly",
             "Find the members that lose partitions in groupwright_rebalances_total by client_id. Where "
@@ -103,13 +122,13 @@ def _flapping(recent: list[str]) -> Iterator[Finding]:
         )
 
 
-def _slow_callback(callback: str, seconds: float, heartbeat_interval: float) -> Iterator[Finding]:
+def _slow_callback(callback: str, seconds: float, heartbeat_interval: float, kind: Kind) -> Iterator[Finding]:
     if seconds > heartbeat_interval:
         yield warning(
             "slow-callback",
             f"on_{callback} took {seconds:.1f} s, and heartbeat.interval.ms is "
             f"{heartbeat_interval * 1000:.0f}",
-            "The whole group waits for it in each rebalance, and the member polls no message meanwhile",
+            _WAITS.get((callback, kind is Kind.EAGER), _MEANWHILE),
             _CALLBACK_CHANGES[callback],
         )
 

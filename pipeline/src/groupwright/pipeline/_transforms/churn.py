@@ -7,7 +7,7 @@ from groupwright.pipeline import schemas
 from groupwright.pipeline._transforms.base import select_columns
 
 STORM_REBALANCES = 5
-"""This many rebalances within `STORM_SECONDS` are a storm, as in groupwright.instrumentation."""
+"""This many rebalances within `STORM_SECONDS` are a storm."""
 STORM_SECONDS = 600
 FLAPS = 6
 """A client that joins or leaves this often within an hour is flapping."""
