@@ -110,15 +110,64 @@ _GROUPS = Row(
         ),
         Panel(
             "Lag, top ten",
-            "Messages that are not committed, by group and topic.",
+            "Messages that are not committed, by group and topic; and those of partitions without a "
+            "committed offset, which the lag leaves out.",
             "short",
             (
                 Query(
                     "topk(10, sum by (@target, group, topic) (groupwright_cluster_lag{@group}))",
                     "{{group}} {{topic}}",
                 ),
+                Query(
+                    "topk(10, sum by (@target, group, topic) "
+                    "(groupwright_cluster_uncommitted_messages{@group}))",
+                    "{{group}} {{topic}} without an offset",
+                ),
             ),
             runbook="cluster-lag",
+        ),
+        Panel(
+            "Velocity of the lag, top ten",
+            "Messages per second by which the lag grows, over the last 5 minutes; negative if it shrinks.",
+            "ops",
+            (
+                Query(
+                    "topk(10, max by (@target, group, topic) (groupwright_cluster_lag_velocity{@group}))",
+                    "{{group}} {{topic}}",
+                ),
+            ),
+            runbook="cluster-lag",
+        ),
+        Panel(
+            "Time to catch up, top ten",
+            "At this velocity; nothing is shown of a lag that does not shrink.",
+            "s",
+            (
+                Query(
+                    "topk(10, max by (@target, group, topic) (groupwright_cluster_catch_up_seconds{@group}))",
+                    "{{group}} {{topic}}",
+                ),
+            ),
+            runbook="cluster-lag",
+        ),
+        Panel(
+            "Deleted before they were read, and left until then",
+            "Messages after committed offsets that are deleted; and messages before the committed offset, "
+            "which are deleted first, of the partition with the fewest.",
+            "short",
+            (
+                Query(
+                    "topk(10, max by (@target, group, topic) "
+                    "(groupwright_cluster_deleted_unread_messages{@group}))",
+                    "{{group}} {{topic}} deleted",
+                ),
+                Query(
+                    "bottomk(10, min by (@target, group, topic) "
+                    "(groupwright_cluster_retention_margin_messages{@group}))",
+                    "{{group}} {{topic}} left",
+                ),
+            ),
+            runbook="cluster-unread-deleted",
         ),
         Panel(
             "Partition that lags most, top ten",
@@ -173,7 +222,8 @@ _REBALANCES = Row(
         ),
         Panel(
             "Partitions that are not consumed as they should be",
-            "Without progress; assigned without a committed offset; or behind for an unknown time.",
+            "Without progress; assigned without a committed offset; committed beyond the end of the log; of "
+            "topics that no member subscribes to; or behind for an unknown time.",
             "short",
             (
                 Query(
@@ -183,6 +233,14 @@ _REBALANCES = Row(
                 Query(
                     "sum by (@target, group) (groupwright_cluster_uncommitted_partitions{@group})",
                     "{{group}} uncommitted",
+                ),
+                Query(
+                    "sum by (@target, group) (groupwright_cluster_beyond_end_partitions{@group})",
+                    "{{group}} beyond the end",
+                ),
+                Query(
+                    "sum by (@target, group) (groupwright_cluster_unsubscribed_partitions{@group})",
+                    "{{group}} unsubscribed",
                 ),
                 Query(
                     "sum by (@target, group) (groupwright_cluster_lag_seconds_unknown_partitions{@group})",

@@ -27,6 +27,7 @@ OF_BROKERS = {
     "log.cleaner.enable",
 }
 OF_PRODUCERS = {"transactional.id"}
+OF_TOPICS = {"retention.bytes", "retention.ms"}
 
 RULES = {
     "cooperative-sticky": "assignor-and-protocol",
@@ -86,7 +87,7 @@ def test_every_metric_value_and_setting_that_a_page_names_exists(page: Path) -> 
             _, _, rule, value = key.split(".")
             assert value in values[rule]
         elif re.fullmatch(r"[a-z]+(\.[a-z]+)+", key) and key != "groupwright.rebalances":
-            assert key in settings | OF_BROKERS | OF_PRODUCERS or key.startswith(
+            assert key in settings | OF_BROKERS | OF_PRODUCERS | OF_TOPICS or key.startswith(
                 ("groupwright.", "metadata.", "advanced.", "strategy.")
             ), key
 

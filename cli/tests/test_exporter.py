@@ -29,6 +29,7 @@ from groupwright.cli.exporter import catalogue, reference
 from groupwright.cli.exporter.catalogue import CATALOGUE, LABELS, ExporterSpec, Level
 from groupwright.cli.exporter.end_offsets import EndOffsets
 from groupwright.cli.exporter.exposition import text
+from groupwright.cli.exporter.lag_velocity import LagVelocity
 from groupwright.cli.exporter.limits import GroupLimit, Patterns
 from groupwright.cli.exporter.refresher import Refresher
 from groupwright.cli.exporter.server import Pages
@@ -53,18 +54,22 @@ def lag(
     state: str = "Stable",
     members: Sequence[str] = ("m-1",),
     epoch: int | None = None,
-    begin: int = 0,
+    begin: int | None = 0,
+    topic_id: str = "",
+    protocol_type: str = "consumer",
 ) -> GroupLag:
-    """A group whose first member is assigned a partition."""
+    """A group whose first member is assigned a partition, as far as brokers return assignments."""
+    is_known = type_ is not GroupType.CLASSIC or (state == "Stable" and protocol_type == "consumer")
     made = tuple(
-        GroupMember(id_, id_, "host", assigned={} if number else {"orders": (0,)})
+        GroupMember(id_, id_, "host", assigned={} if number or not is_known else {"orders": (0,)})
         for number, id_ in enumerate(members)
     )
     described = DescribedGroup(
-        group, type_, state, "consumer", "range", made, Broker(1, "localhost", 9092), epoch
+        group, type_, state, protocol_type, "range", made, Broker(1, "localhost", 9092), epoch
     )
-    owner = made[0] if made else None
-    return GroupLag(described, (PartitionLag(*ORDERS, committed, begin, end, owner),))
+    owner = made[0] if made and is_known else None
+    error = "no leader" if end is None else ""
+    return GroupLag(described, (PartitionLag(*ORDERS, committed, begin, end, owner, error, topic_id),))
 
 
 def pages(
@@ -118,11 +123,130 @@ def test_seconds_are_the_age_of_the_first_uncommitted_message() -> None:
     )
 
 
-def test_seconds_are_not_known_of_messages_from_before_the_first_snapshot() -> None:
-    made = pages(lag(50, 100), lag(50, 120), lag(100, 120))
+def test_messages_from_before_the_first_snapshot_are_at_least_as_old_as_that() -> None:
+    made = pages(lag(50, 100), lag(50, 120), lag(100, 120), options=Options(by_partition=True))
 
-    assert values(made, catalogue.LAG_SECONDS, "billing", "orders") == [None, None, pytest.approx(19.5)]
+    assert values(made, catalogue.LAG_SECONDS, "billing", "orders") == [None, 10, pytest.approx(19.5)]
     assert values(made, catalogue.LAG_SECONDS_UNKNOWN, "billing", "orders") == [1, 1, 0]
+    of_partition = values(made, catalogue.PARTITION_LAG_SECONDS, "billing", "orders", "0")
+    assert of_partition == [None, None, pytest.approx(19.5)]
+
+
+def test_a_topic_has_no_seconds_while_nothing_is_known_of_one_partition_that_lags() -> None:
+    """After a restart of the exporter, an alert that compares seconds alone must not see a 0."""
+    rows = PartitionLag("orders", 0, 0, 0, 500), PartitionLag("orders", 1, 500, 0, 500)
+    made = pages(*[GroupLag(lag().group, rows)] * 3)
+
+    assert values(made, catalogue.LAG_SECONDS, "billing", "orders") == [None, 10, 20]
+    assert values(made, catalogue.LAG_SECONDS_UNKNOWN, "billing", "orders") == [1, 1, 1]
+
+
+def test_nothing_is_interpolated_over_a_topic_that_was_created_again() -> None:
+    """The new log reaches the end that the former one had, within one interval."""
+    made = pages(
+        lag(100, 100, topic_id="a"),
+        lag(100, 140, topic_id="a"),
+        lag(0, 150, topic_id="b"),
+        lag(0, 150, topic_id="b"),
+    )
+
+    assert values(made, catalogue.LAG_SECONDS, "billing", "orders") == [0, pytest.approx(9.75), None, 10]
+    assert values(made, catalogue.LAG_SECONDS_UNKNOWN, "billing", "orders") == [0, 0, 1, 1]
+
+
+def test_the_last_known_end_counts_while_a_leader_does_not_respond() -> None:
+    made = pages(lag(90, 90), lag(90, 100), lag(90, None), lag(95, None), lag(95, 110))
+
+    assert values(made, catalogue.LAG, "billing", "orders") == [0, 10, 10, 5, 15]
+    assert [page.unknown_partitions for page in made] == [0, 0, 1, 1, 0]
+    # The ends from before are still known afterwards.
+    assert values(made, catalogue.LAG_SECONDS, "billing", "orders")[-1] == pytest.approx(40 - 6)
+
+
+def test_a_committed_offset_beyond_the_end_has_no_lag() -> None:
+    made = pages(lag(100, 100), lag(100, 20), lag(20, 20))
+
+    assert values(made, catalogue.LAG, "billing", "orders") == [0, None, 0]
+    assert values(made, catalogue.BEYOND_END, "billing", "orders") == [0, 1, 0]
+
+
+def test_partitions_without_a_committed_offset_are_counted_with_their_messages_while_they_are_known() -> None:
+    made = pages(
+        lag(None, 100, begin=60),
+        lag(None, None, state="PreparingRebalance"),
+        lag(None, 110, begin=60),
+        lag(5, 110, begin=60),
+    )
+
+    labels = ("billing", "orders")
+    assert values(made, catalogue.LAG, *labels) == [None, None, None, 50]
+    assert values(made, catalogue.UNCOMMITTED, *labels) == [1, None, 1, 0]
+    assert values(made, catalogue.UNCOMMITTED_MESSAGES, *labels) == [40, None, 50, 0]
+    assert values(made, catalogue.ASSIGNED, *labels) == [1, None, 1, 1]
+    assert values(made, catalogue.DELETED_UNREAD, *labels) == [None, None, None, 55]
+
+
+def test_nothing_is_said_about_assignments_of_a_group_that_is_none_of_consumers() -> None:
+    (page,) = pages(lag(5, 10, protocol_type="connect"))
+
+    for spec in (catalogue.ASSIGNED, catalogue.UNCOMMITTED, catalogue.UNSUBSCRIBED):
+        assert values([page], spec, "billing", "orders") == [None]
+    assert values([page], catalogue.GROUP_IDLE_MEMBERS, "billing") == [None]
+
+
+@pytest.mark.parametrize(
+    ("member", "unsubscribed"),
+    [
+        (GroupMember("m", "m", "host", topics=("payments",)), 1),
+        (GroupMember("m", "m", "host", topics=("orders",)), 0),
+        (GroupMember("m", "m", "host", topic_regex="pay.*"), None),
+        (GroupMember("m", "m", "host", undecodable="malformed"), None),
+        (None, 0),
+    ],
+    ids=["left", "subscribed", "pattern", "undecodable", "empty"],
+)
+def test_a_topic_that_the_group_left_is_counted(member: GroupMember | None, unsubscribed: int | None) -> None:
+    described = replace(lag().group, members=() if member is None else (member,))
+    (page,) = pages(GroupLag(described, (PartitionLag(*ORDERS, 5, 0, 10),)))
+
+    assert values([page], catalogue.UNSUBSCRIBED, "billing", "orders") == [unsubscribed]
+
+
+# --- Velocity and retention ---------------------------------------------------------------------------
+
+
+def test_a_lag_that_shrinks_has_a_velocity_and_a_time_to_catch_up() -> None:
+    made = pages(lag(0, 100), lag(10, 100), lag(20, 100), lag(20, 150), lag(150, 150), every=15)
+
+    assert values(made, catalogue.VELOCITY, "billing", "orders") == pytest.approx(
+        [None, -10 / 15, -20 / 30, 30 / 45, -100 / 60]
+    )
+    assert values(made, catalogue.CATCH_UP, "billing", "orders") == [
+        None,
+        pytest.approx(90 / (10 / 15)),
+        pytest.approx(80 / (20 / 30)),
+        None,
+        0,
+    ]
+
+
+def test_the_velocity_is_that_of_the_last_minutes_and_of_the_same_partitions() -> None:
+    velocity = LagVelocity()
+    for number in range(100):
+        measured = velocity.update(1000, 1, 10.0 * number)
+    assert measured == 0
+    for number in range(100, 131):
+        measured = velocity.update(1000 + 10 * (number - 99), 1, 10.0 * number)
+    assert measured == pytest.approx(1, rel=0.05)
+    assert velocity.update(5000, 2, 1310.0) is None
+
+
+def test_messages_that_retention_can_delete_and_has_deleted() -> None:
+    made = pages(lag(60, 100), lag(60, 100, begin=50), lag(60, 100, begin=90), lag(100, 100, begin=90))
+
+    assert values(made, catalogue.RETENTION_MARGIN, "billing", "orders") == [60, 10, 0, None]
+    assert values(made, catalogue.DELETED_UNREAD, "billing", "orders") == [0, 0, 30, 0]
+    assert values(made, catalogue.LAG, "billing", "orders") == [40, 40, 10, 0]
 
 
 def test_deleted_messages_count_neither_in_messages_nor_in_seconds() -> None:
@@ -251,11 +375,30 @@ def test_rebalances_that_follow_each_other_are_not_a_stuck_one() -> None:
         ([lag(5, 10)] * 5, [0, 0, 0, 1, 1]),
         ([*[lag(5, 10)] * 4, lag(6, 10)], [0, 0, 0, 1, 0]),
         ([lag(5 + number, 20) for number in range(5)], [0] * 5),
-        ([lag(None, 20)] * 5, [0] * 5),  # nothing committed: nothing is known
+        ([lag(None, 20)] * 5, [0] * 5),  # nothing committed, and nothing new to read
+        ([lag(None, 20), *[lag(None, 30)] * 5], [0, 0, 0, 0, 1, 1]),
+        ([lag(None, 20), *[lag(None, 30)] * 3, lag(25, 30), lag(25, 30)], [0] * 6),
+        ([lag(None, 20), *[lag(None, 21)] * 5], [0] * 6),
+        ([*[lag(5, 10)] * 2, lag(5, 10, state="PreparingRebalance"), *[lag(5, 10)] * 2], [0, 0, 0, 1, 1]),
+        ([*[lag(5, 10)] * 2, lag(5, 10, members=[], state="Empty"), *[lag(5, 10)] * 2], [0] * 5),
+        ([lag(5, 10, topic_id="a")] * 2 + [lag(5, 10, topic_id="b")] * 3, [0] * 5),
         ([lag(9, 10)] * 5, [0] * 5),  # the marker that ends a transaction
         ([lag(5, 10, members=[], state="Empty")] * 5, [0] * 5),
     ],
-    ids=["stuck", "goes on", "slow", "uncommitted", "transactional", "empty"],
+    ids=[
+        "stuck",
+        "goes on",
+        "slow",
+        "uncommitted",
+        "fails at its first message",
+        "commits its first message",
+        "uncommitted, transactional",
+        "through a rebalance",
+        "restarted",
+        "created again",
+        "transactional",
+        "empty",
+    ],
 )
 def test_a_group_is_stuck_when_its_committed_offset_does_not_move(
     groups: list[GroupLag], stuck: list[int]
@@ -419,9 +562,9 @@ def eventful() -> bytes:
     """The page of a cluster to which everything has happened."""
     state = ExporterState(Options(by_partition=True))
     page = None
-    for number, (committed, end) in enumerate([(10, 10), (12, 20)]):
+    for number, (committed, end) in enumerate([(0, 10), (15, 20)]):
         snapshot = Snapshot(
-            number * 10.0,
+            number * 20.0,
             (lag(committed, end, type_=GroupType.CONSUMER, epoch=3),),
             states={"Stable": 1},
             commits={"billing": 7},

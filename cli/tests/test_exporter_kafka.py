@@ -370,6 +370,33 @@ def test_a_group_whose_committed_offset_does_not_move_is_stuck(
         exporter.wait_for(lambda value: value == 0, "cluster_group_stuck", **labels)
 
 
+def test_partitions_without_a_committed_offset_have_their_messages_and_no_lag(
+    cluster: Cluster, exporters: list[RunningExporter]
+) -> None:
+    """A group that fails at its first message: nothing is committed, while messages arrive."""
+    cluster.new_member("ex-uncommitted")
+    cluster.settle("ex-uncommitted")
+    labels = {"group": "ex-uncommitted", "topic": cluster.topic}
+    for exporter in exporters:
+        exporter.wait_for(lambda value: value == PARTITIONS, "cluster_uncommitted_partitions", **labels)
+        exporter.wait_for_refreshes()
+        assert exporter.value("cluster_lag", **labels) is None
+        messages = exporter.value("cluster_uncommitted_messages", **labels)
+        assert messages == sum(cluster.ends())
+        assert exporter.value("cluster_group_stuck", group="ex-uncommitted", reason="no_progress") == 0
+
+    cluster.produce(4)
+    stuck = {"group": "ex-uncommitted", "reason": "no_progress"}
+    for exporter in exporters:
+        exporter.wait_for(lambda value: value == 1, "cluster_group_stuck", **stuck)
+    cluster.commit("ex-uncommitted", cluster.ends()[0])
+    for exporter in exporters:
+        exporter.wait_for(lambda value: value == 0, "cluster_group_stuck", **stuck)
+        assert exporter.value("cluster_uncommitted_partitions", **labels) == 0
+        assert exporter.value("cluster_lag", **labels) == 0
+    cluster.members.pop("ex-uncommitted")[0].close()
+
+
 def test_a_rebalance_that_one_member_holds_up_is_stuck(
     cluster: Cluster, exporters: list[RunningExporter]
 ) -> None:

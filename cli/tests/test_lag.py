@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groupwright.cli._cluster.findings import offset_notes
 from groupwright.cli._cluster.lag import PartitionLag, group_lags
 from groupwright.cli._cluster.model import CommittedOffset
 from groupwright.cli._command_line.suggest import unknown_group
-from groupwright.cli.lag.command import By, rows
+from groupwright.cli.lag.command import By, future_notes, rows
 from integration_tests.harness.described_groups import group, lag_of, member, partition
 
 NOW = 1_000_000.0
@@ -30,7 +31,7 @@ TIMES = {("orders", 0, 30): NOW - 5.00049, ("orders", 1, 40): NOW - 60}
         (30, 0, 100, 70),
         (30, 40, 100, 60),  # deleted messages cannot be consumed
         (100, 0, 100, 0),
-        (200, 0, 100, 0),  # beyond the end
+        (200, 0, 100, None),  # beyond the end: consumers reset
         (30, None, 100, 70),
         (None, 0, 100, None),
         (30, 0, None, None),
@@ -82,10 +83,31 @@ def test_without_times_only_partitions_without_lag_have_seconds() -> None:
     assert [row["seconds"] for row in rows([BILLING], {}, NOW, By.PARTITION)] == [None, None, 0.0, None, None]
 
 
-def test_a_message_from_the_future_is_not_older_than_now() -> None:
-    [row] = rows([lag_of(group(), partition())], {("orders", 0, 30): NOW + 9}, NOW, By.GROUP)
+@pytest.mark.parametrize(("ahead", "seconds"), [(9, 0.0), (3600, None)], ids=["clocks differ", "future"])
+def test_the_age_of_a_message_from_the_future_is_not_known(ahead: float, seconds: float | None) -> None:
+    lags, times = [lag_of(group(), partition())], {("orders", 0, 30): NOW + ahead}
 
-    assert row == {"group": "billing", "messages": 70, "seconds": 0.0}
+    [row] = rows(lags, times, NOW, By.GROUP)
+    notes = list(future_notes(lags, times, NOW))
+
+    assert row == {"group": "billing", "messages": 70, "seconds": seconds}
+    assert len(notes) == (seconds is None)
+
+
+def test_offsets_beyond_the_end_and_partitions_without_an_offset_are_named() -> None:
+    notes = offset_notes(
+        [
+            lag_of(group(), partition(committed=200)),
+            lag_of(group(), partition(committed=None, owner=member()), partition(number=1)),
+            lag_of(group(), partition(committed=None, owner=member())),  # its lag is a dash
+            lag_of(group(), partition()),
+        ]
+    )
+
+    assert [note[:51] for note in notes] == [
+        "billing: The committed offset of orders-0 is beyond",
+        "billing: No offset of orders-0 is committed, though",
+    ]
 
 
 def test_the_largest_lag_comes_first_then_the_name_and_what_is_not_known_last() -> None:
@@ -117,12 +139,13 @@ def test_partitions_of_a_group_are_those_that_it_owns_or_has_committed() -> None
         {("orders", 0): 0, key: 0},
         {("orders", 0): 100, key: 2},
         {("orders", 1): "no leader"},
+        {"orders": "id-1"},
     )["billing"]
 
     assert found.partitions == (
-        PartitionLag("orders", 0, 30, 0, 100, one),
-        PartitionLag("orders", 1, None, None, None, one, "no leader"),
-        PartitionLag("orders", 2, 1, 0, 2),
+        PartitionLag("orders", 0, 30, 0, 100, one, topic_id="id-1"),
+        PartitionLag("orders", 1, None, None, None, one, "no leader", "id-1"),
+        PartitionLag("orders", 2, 1, 0, 2, topic_id="id-1"),
     )
     assert found.total == 71
 

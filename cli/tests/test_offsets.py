@@ -145,9 +145,11 @@ def test_an_exported_file_is_read_back(
 ) -> None:
     path = tmp_path_factory.mktemp("exported") / f"offsets{suffix}"
 
-    write_offsets(path, offsets)
+    ids = {topic: f"id of {topic}" for topic, _ in offsets}
+    write_offsets(path, offsets, ids)
 
-    assert read_offsets(path, "billing") == {key: value.offset for key, value in offsets.items()}
+    plain = {key: value.offset for key, value in offsets.items()}
+    assert read_offsets(path, "billing") == (plain, ids if suffix == ".json" else {})
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_an_exported_file_is_read_back(
 def test_forms_of_csv(tmp_path: Path, text: str) -> None:
     (tmp_path / "plan.csv").write_text(text, encoding="utf-8")
 
-    assert read_offsets(tmp_path / "plan.csv", "billing") == {KEY: 5}
+    assert read_offsets(tmp_path / "plan.csv", "billing") == ({KEY: 5}, {})
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_does_not_exist_is_said_without_a_number(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"cannot be written: No such file or directory$"):
-        write_offsets(tmp_path / "none" / "a.csv", {KEY: CommittedOffset(5)})
+        write_offsets(tmp_path / "none" / "a.csv", {KEY: CommittedOffset(5)}, {})
 
 
 def test_a_time_is_written_as_it_is_read() -> None:
@@ -207,12 +209,12 @@ def test_a_time_is_written_as_it_is_read() -> None:
 
 
 def test_an_export_does_not_overwrite_the_only_copy(tmp_path: Path) -> None:
-    write_offsets(tmp_path / "a.csv", {KEY: CommittedOffset(5)})
+    write_offsets(tmp_path / "a.csv", {KEY: CommittedOffset(5)}, {})
 
     with pytest.raises(CommandError, match="exists and is not overwritten"):
-        write_offsets(tmp_path / "a.csv", {KEY: CommittedOffset(0)})
+        write_offsets(tmp_path / "a.csv", {KEY: CommittedOffset(0)}, {})
     with pytest.raises(CommandError, match="cannot be written"):
-        write_offsets(tmp_path / "none" / "a.csv", {KEY: CommittedOffset(0)})
+        write_offsets(tmp_path / "none" / "a.csv", {KEY: CommittedOffset(0)}, {})
 
     assert (tmp_path / "a.csv").read_text() == "orders,0,5\n"
 
@@ -250,6 +252,28 @@ def test_the_new_offset_is_the_wanted_one_within_the_log(target: Target, after: 
     row = planned(target)
 
     assert (row.before, row.after, row.lag_after, row.note, row.error) == (50, after, 100 - after, note, "")
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (Offsets(Path("a"), {KEY: 300}), "300 is beyond the end of the log, 100: the file was written for"),
+        (Offsets(Path("a"), {KEY: 42}, {"orders": "a"}), "was written for a former topic of this name"),
+        (Offsets(Path("a"), {KEY: 42}, {"orders": "b"}), ""),
+        (Offsets(Path("a"), {KEY: 42}, {"payments": "a"}), ""),
+    ],
+)
+def test_a_file_of_a_former_topic_is_refused(target: Target, reason: str) -> None:
+    row = planned(target, topic_ids={"orders": "b"})
+
+    assert reason in row.error
+    assert (row.after, row.is_change) == ((None, False) if reason else (42, True))
+
+
+def test_the_lag_of_an_offset_beyond_the_end_is_not_known() -> None:
+    [row] = shown([KEY], Facts({KEY: CommittedOffset(300)}, {KEY: 10}, {KEY: 100}))
+
+    assert (row.lag, row.note) == (None, "the committed offset is beyond the end of the log")
 
 
 def test_a_time_is_the_first_message_since_then_or_the_end() -> None:

@@ -259,6 +259,7 @@ class Cluster:
         timestamp: int = LATEST,
         *,
         read_committed: bool = False,
+        topics: Mapping[str, TopicMetadata] | None = None,
     ) -> tuple[dict[TopicPartitionKey, int | None], dict[TopicPartitionKey, str]]:
         """Return offsets of logs, and the errors of partitions whose offset is not known.
 
@@ -267,8 +268,10 @@ class Cluster:
             timestamp: `EARLIEST`, `LATEST`, or milliseconds since the epoch: the first message at or after
                 it, and None where there is none.
             read_committed: Whether `LATEST` is the last stable offset.
+            topics: The partitions' topics, as `topics` returned them a moment ago; None to query them.
         """
-        topics = self.topics({name for name, _ in partitions})
+        if topics is None:
+            topics = self.topics({name for name, _ in partitions})
         errors: dict[TopicPartitionKey, str] = {}
         by_leader: dict[int, list[TopicPartitionKey]] = defaultdict(list)
         for key in partitions:

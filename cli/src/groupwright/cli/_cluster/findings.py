@@ -1,6 +1,6 @@
 """Findings of a group: conditions that are rarely intended, in sentences."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from groupwright.cli._cluster.group_history import NOT_REBALANCING
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
@@ -65,14 +65,19 @@ def _unread_partitions(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> It
     ]
     if unread:
         yield f"No member is assigned {few(unread)}, though the group subscribes to the topic."
-    unsubscribed = [
-        each for each in lag.partitions if each.owner is None and each.topic not in subscribed and each.lag
-    ]
+    unsubscribed = [each for each in lag.partitions if each.lag and group.subscribes(each.topic) is False]
     if unsubscribed:
         have = _verb(len(unsubscribed), "has", "have")
         yield (
             f"{_names(unsubscribed)} {have} committed offsets and lag, but no member subscribes to the topic."
         )
+
+
+def offset_notes(lags: Iterable[GroupLag]) -> Iterator[str]:
+    """Yield why a group's lag leaves out some partitions, or messages; not if the lag is not known at all."""
+    for lag in lags:
+        if lag.total is not None or lag.is_beyond_end:
+            yield from (f"{lag.group.id}: {finding}" for finding in _offsets(lag))
 
 
 def _offsets(lag: GroupLag) -> Iterator[str]:
@@ -82,7 +87,7 @@ def _offsets(lag: GroupLag) -> Iterator[str]:
             f"The committed offset of {_names(beyond)} is beyond the end of the log: the topic was created "
             "again or truncated, and consumers reset by auto.offset.reset."
         )
-    before = [each for each in lag.partitions if each.is_before_begin]
+    before = [each for each in lag.partitions if each.deleted]
     if before:
         yield (
             f"The committed offset of {_names(before)} is before the beginning of the log: messages were "

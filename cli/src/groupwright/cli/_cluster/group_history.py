@@ -35,7 +35,10 @@ class GroupHistory:
         self.rebalances = 0
         self.rebalancing_since: float | None = None
         self._assignment: int | None = None
-        self._unmoved: dict[TopicPartitionKey, tuple[int, float]] = {}
+        self._unmoved: dict[TopicPartitionKey, tuple[int | None, float]] = {}
+        self._first_ends: dict[TopicPartitionKey, int] = {}
+        """Ends of the logs of partitions that are assigned and have no committed offset, when that was first
+        seen."""
 
     def update(self, lag: GroupLag, generation: int | None, time: float) -> None:
         """Take the group's next snapshot.
@@ -59,11 +62,17 @@ class GroupHistory:
             self.rebalancing_since = None
         elif self.rebalancing_since is None:
             self.rebalancing_since = time
-        self._unmoved = {
-            (each.topic, each.partition): self._since(each, time)
-            for each in lag.partitions
-            if group.state == "Stable" and _lags(each)
-        }
+        if group.is_assignment_known:  # else what was seen before goes on: rebalances are no progress
+            self._first_ends = {
+                each.log: self._first_ends.get(each.log, each.end)
+                for each in lag.partitions
+                if each.owner is not None and each.committed is None and each.end is not None
+            }
+            self._unmoved = {
+                each.log: self._since(each, time)
+                for each in lag.partitions
+                if each.owner is not None and self._unread(each) > MARKER
+            }
 
     def _changes(self, group: DescribedGroup, generation: int | None) -> int:
         """Return the number of generations since the last snapshot, or 1 for an unnumbered change."""
@@ -78,24 +87,29 @@ class GroupHistory:
         before, self._assignment = self._assignment, _fingerprint(group)
         return int(before not in {None, self._assignment})
 
-    def _since(self, lag: PartitionLag, time: float) -> tuple[int, float]:
+    def _unread(self, lag: PartitionLag) -> int:
+        """Return the messages that the group would have committed by now; 0 if that is not known.
+
+        Without a committed offset these are the messages since the partition was first seen to be assigned:
+        the group reads them wherever `auto.offset.reset` says to begin.
+        """
+        if lag.committed is None and lag.end is not None:
+            return lag.end - self._first_ends.get(lag.log, lag.end)
+        return lag.lag or 0
+
+    def _since(self, lag: PartitionLag, time: float) -> tuple[int | None, float]:
         """Return the committed offset, and since when it has been that while the partition lags."""
-        committed = lag.committed or 0
-        before = self._unmoved.get((lag.topic, lag.partition))
-        return before if before is not None and before[0] == committed else (committed, time)
+        before = self._unmoved.get(lag.log)
+        return before if before is not None and before[0] == lag.committed else (lag.committed, time)
 
     def rebalancing_seconds(self, time: float) -> float:
         """Return for how long the present rebalance has been seen; 0 if there is none."""
         return 0.0 if self.rebalancing_since is None else time - self.rebalancing_since
 
-    def unmoved_seconds(self, topic: str, partition: int, time: float) -> float:
-        """Return for how long a partition has lagged with the same committed offset."""
-        since = self._unmoved.get((topic, partition))
+    def unmoved_seconds(self, log: "TopicPartitionKey", time: float) -> float:
+        """Return for how long a partition has lagged with the same committed offset, or without one."""
+        since = self._unmoved.get(log)
         return 0.0 if since is None else time - since[1]
-
-
-def _lags(lag: PartitionLag) -> bool:
-    return lag.owner is not None and lag.lag is not None and lag.lag > MARKER
 
 
 def _fingerprint(group: DescribedGroup) -> int:

@@ -1,11 +1,14 @@
 """Lag of groups: committed offsets beside the ends of logs."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
 from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, GroupMember, GroupType
 from groupwright.core import TopicPartitionKey
+
+Committed = Mapping[str, Mapping[TopicPartitionKey, CommittedOffset]]
+"""Committed offsets by group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,7 @@ class PartitionLag:
         end: The end of the log; None if it is not known.
         owner: The member that is assigned the partition; None if there is none, or it is not known.
         error: Why the log's offsets are not known; empty if they are.
+        topic_id: The topic's id; empty if it is not known.
     """
 
     topic: str
@@ -27,6 +31,7 @@ class PartitionLag:
     end: int | None
     owner: GroupMember | None = None
     error: str = ""
+    topic_id: str = ""
 
     @property
     def name(self) -> str:
@@ -34,19 +39,28 @@ class PartitionLag:
         return f"{self.topic}-{self.partition}"
 
     @property
+    def log(self) -> TopicPartitionKey:
+        """The topic's id, or else its name, and the number: another one for a topic created again."""
+        return self.topic_id or self.topic, self.partition
+
+    @property
     def is_beyond_end(self) -> bool:
         """True if the committed offset is beyond the end of the log."""
         return self.committed is not None and self.end is not None and self.committed > self.end
 
     @property
-    def is_before_begin(self) -> bool:
-        """True if the committed offset is before the beginning of the log."""
-        return self.committed is not None and self.begin is not None and self.committed < self.begin
+    def deleted(self) -> int:
+        """Messages after the committed offset that are deleted; 0 if that is not known."""
+        return 0 if self.committed is None or self.begin is None else max(0, self.begin - self.committed)
 
     @property
     def lag(self) -> int | None:
-        """Messages from the committed offset to the end of the log; None if either is not known."""
-        if self.committed is None or self.end is None:
+        """Messages from the committed offset to the end of the log.
+
+        None if either is not known, or if the offset is beyond the end: consumers then begin where
+        `auto.offset.reset` says.
+        """
+        if self.committed is None or self.end is None or self.is_beyond_end:
             return None
         return max(0, self.end - max(self.committed, self.begin or 0))
 
@@ -64,23 +78,40 @@ class GroupLag:
         known = [each.lag for each in self.partitions if each.lag is not None]
         return sum(known) if known else None
 
+    @property
+    def is_beyond_end(self) -> bool:
+        """True if a committed offset is beyond the end of its log."""
+        return any(each.is_beyond_end for each in self.partitions)
+
 
 def lag_of_groups(cluster: Cluster, groups: Mapping[str, DescribedGroup]) -> dict[str, GroupLag]:
-    """Return the lag of groups. The ends of logs are queried once for all groups, after committed offsets."""
+    """Return the lag of groups. The offsets of logs are queried once for all groups."""
     shared = [id_ for id_, group in groups.items() if group.type is GroupType.SHARE]
-    committed = cluster.committed(groups.keys() - shared) | cluster.share_offsets(shared)
+    return lag_after(
+        cluster, groups, cluster.committed(groups.keys() - shared) | cluster.share_offsets(shared)
+    )
+
+
+def lag_after(
+    cluster: Cluster, groups: Mapping[str, DescribedGroup], committed: Committed
+) -> dict[str, GroupLag]:
+    """Return the lag of groups after committed offsets, which were queried before the ends of logs."""
     wanted = {key for id_, group in groups.items() for key in (*committed[id_], *owners(group))}
-    ends, errors = cluster.offsets(wanted, LATEST)
-    begins, _ = cluster.offsets(wanted, EARLIEST)
-    return group_lags(groups, committed, begins, ends, errors)
+    topics = cluster.topics({name for name, _ in wanted})
+    begins, _ = cluster.offsets(wanted, EARLIEST, topics=topics)
+    ends, errors = cluster.offsets(wanted, LATEST, topics=topics)
+    return group_lags(
+        groups, committed, begins, ends, errors, {name: each.id for name, each in topics.items()}
+    )
 
 
 def group_lags(
     groups: Mapping[str, DescribedGroup],
-    committed: Mapping[str, Mapping[TopicPartitionKey, CommittedOffset]],
+    committed: Committed,
     begins: Mapping[TopicPartitionKey, int | None],
     ends: Mapping[TopicPartitionKey, int | None],
     errors: Mapping[TopicPartitionKey, str],
+    topic_ids: Mapping[str, str],
 ) -> dict[str, GroupLag]:
     """Return the lag of groups, of whose partitions all offsets are known already.
 
@@ -90,10 +121,26 @@ def group_lags(
         begins: Beginnings of logs.
         ends: Ends of logs.
         errors: Why the end of a log is not known.
+        topic_ids: Ids of topics by their names, as far as they are known.
     """
     return {
-        id_: GroupLag(group, tuple(_partitions(committed[id_], owners(group), begins, ends, errors)))
+        id_: GroupLag(
+            group,
+            tuple(
+                PartitionLag(
+                    *key,
+                    committed=committed[id_][key].offset if key in committed[id_] else None,
+                    begin=begins.get(key),
+                    end=ends.get(key),
+                    owner=owned.get(key),
+                    error=errors.get(key, ""),
+                    topic_id=topic_ids.get(key[0], ""),
+                )
+                for key in sorted({*committed[id_], *owned})
+            ),
+        )
         for id_, group in groups.items()
+        for owned in [owners(group)]
     }
 
 
@@ -105,16 +152,3 @@ def owners(group: DescribedGroup) -> dict[TopicPartitionKey, GroupMember]:
         for topic, partitions in member.assigned.items()
         for partition in partitions
     }
-
-
-def _partitions(
-    committed: Mapping[TopicPartitionKey, CommittedOffset],
-    owned: Mapping[TopicPartitionKey, GroupMember],
-    begins: Mapping[TopicPartitionKey, int | None],
-    ends: Mapping[TopicPartitionKey, int | None],
-    errors: Mapping[TopicPartitionKey, str],
-) -> Iterator[PartitionLag]:
-    keys: Collection[TopicPartitionKey] = {*committed, *owned}
-    for key in sorted(keys):
-        offset = committed[key].offset if key in committed else None
-        yield PartitionLag(*key, offset, begins.get(key), ends.get(key), owned.get(key), errors.get(key, ""))

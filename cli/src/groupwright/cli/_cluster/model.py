@@ -123,12 +123,22 @@ class DescribedGroup:
             return True
         return self.state == "Stable" and self.protocol_type == "consumer"
 
+    def subscribes(self, topic: str) -> bool | None:
+        """Return whether a member subscribes to a topic, or is assigned it; None if that is not known."""
+        if any(topic in each.topics or topic in each.assigned for each in self.members):
+            return True
+        is_unknown = any(
+            each.topic_regex is not None or each.undecodable is not None for each in self.members
+        )
+        return None if is_unknown or not self.is_assignment_known else False
+
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
     """A topic.
 
     Attributes:
+        id: Its id; empty if the broker has none.
         leaders: By partition, the id of the leader's broker; -1 while there is none.
         racks: By partition, the racks of its replicas; empty where brokers have none.
     """

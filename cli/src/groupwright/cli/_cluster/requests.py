@@ -61,7 +61,7 @@ def topic_metadata(row: Any, racks: Mapping[int, str]) -> TopicMetadata:
     rows = sorted(row.partitions, key=lambda each: each.partition_index)
     return TopicMetadata(
         name=row.name,
-        id=str(uuid.UUID(bytes=row.topic_id)),
+        id=str(uuid.UUID(bytes=row.topic_id)) if any(row.topic_id) else "",
         leaders=tuple(each.leader_id for each in rows),
         racks=tuple(frozenset(racks[node] for node in each.replica_nodes if node in racks) for each in rows),
         is_internal=bool(row.is_internal),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _SHOWN = 5
+_MOST_NOTES = 20
 _GAP = 2  # columns between those of a table
 _UNLIMITED = 100_000  # columns; a pipe has no width, and a cut line is of no use to the program that reads it
 """Characters that control a terminal or turn the direction of text, but for tabs and line breaks."""
@@ -123,6 +124,16 @@ def _that_fit(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], widt
 def _width(rows: Sequence[Mapping[str, Any]], column: Column) -> int:
     """Return the width of a column whose values are not folded."""
     return max(map(len, [column.header, *(str(_cell(row.get(column.key))) for row in rows)]))
+
+
+def print_notes(command: str, sentences: Iterable[str]) -> None:
+    """Print sentences about a command's output to standard error, no more than 20."""
+    found = list(sentences)
+    shown = found[:_MOST_NOTES]
+    if len(found) > len(shown):
+        shown.append(f"and {len(found) - len(shown)} more")
+    for sentence in shown:
+        typer.echo(f"groupwright {command}: {harmless(sentence)}", err=True)
 
 
 def few(names: Iterable[str]) -> str:

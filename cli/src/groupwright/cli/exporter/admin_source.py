@@ -4,16 +4,12 @@ import time
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
-from groupwright.cli._cluster.lag import group_lags, owners
-from groupwright.cli._cluster.model import CommittedOffset, GroupType, ListedGroup
+from groupwright.cli._cluster.client import LATEST, Cluster
+from groupwright.cli._cluster.lag import Committed, lag_after
+from groupwright.cli._cluster.model import GroupType, ListedGroup
 from groupwright.cli.exporter.limits import GroupLimit
 from groupwright.cli.exporter.snapshot import HeldPartition, OffsetsTopicState, Snapshot
-from groupwright.core import TopicPartitionKey
 from groupwright.core.offsets_topic import OFFSETS_TOPIC
-
-CommittedByGroup = Mapping[str, Mapping[TopicPartitionKey, CommittedOffset]]
-"""Committed offsets by group."""
 
 
 class AdminSource:
@@ -45,12 +41,10 @@ class AdminSource:
             **self.committed([id_ for id_ in described if id_ not in shared], topic),
             **cluster.share_offsets(shared),
         }
-        wanted = {key for id_, group in described.items() for key in (*committed[id_], *owners(group))}
-        begins, _ = cluster.offsets(wanted, EARLIEST)
-        ends, errors = cluster.offsets(wanted, LATEST)
+        lags = lag_after(cluster, described, committed)
         return Snapshot(
             time=time.time(),
-            groups=tuple(group_lags(described, committed, begins, ends, errors).values()),
+            groups=tuple(lags.values()),
             states=_states(listed),
             left_out=left_out,
             generations=self.generations(),
@@ -64,7 +58,7 @@ class AdminSource:
 
     # --- What another source knows better -----------------------------------------------------------
 
-    def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> CommittedByGroup:  # noqa: ARG002 - for those that read the topic
+    def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> Committed:  # noqa: ARG002 - for those that read the topic
         """Return the committed offsets of groups other than share groups."""
         return self._cluster.committed(groups)
 

@@ -113,8 +113,9 @@ GROUP_COMMITS = ExporterSpec(
 LAG = ExporterSpec(
     "groupwright_cluster_lag",
     MetricType.GAUGE,
-    "Messages after the committed offsets, summed over the topic's partitions; partitions without a "
-    "committed offset count for nothing.",
+    "Messages after the committed offsets, summed over the topic's partitions. Those without a committed "
+    "offset, or with one beyond the log's end, count for nothing; while a leader does not respond, the last "
+    "known end of the log counts.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -129,15 +130,16 @@ LAG_SECONDS = ExporterSpec(
     "groupwright_cluster_lag_seconds",
     MetricType.GAUGE,
     "Age of the oldest message that is not committed, over the topic's partitions; 0 without lag; absent if "
-    "it is known of no partition.",
+    "nothing is known of it. Times of arrival are interpolated between refreshes, so a burst's are wrong by "
+    "up to `--interval`.",
     _TOPIC,
     level=Level.TOPIC,
 )
 LAG_SECONDS_UNKNOWN = ExporterSpec(
     "groupwright_cluster_lag_seconds_unknown_partitions",
     MetricType.GAUGE,
-    "Partitions that lag by messages which arrived before the exporter remembers: `lag_seconds` leaves them "
-    "out.",
+    "Partitions that lag by messages which arrived before the exporter's first refresh: while there are any, "
+    "`lag_seconds` is a lower bound, in which these messages are as old as that refresh.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -164,11 +166,68 @@ UNCOMMITTED = ExporterSpec(
     _TOPIC,
     level=Level.TOPIC,
 )
+UNCOMMITTED_MESSAGES = ExporterSpec(
+    "groupwright_cluster_uncommitted_messages",
+    MetricType.GAUGE,
+    "Messages in the logs of these partitions, which `lag` leaves out: the lag of a group whose "
+    "`auto.offset.reset` is `earliest`, and too much for any other; absent like "
+    "`groupwright_cluster_assigned_partitions`.",
+    _TOPIC,
+    level=Level.TOPIC,
+)
+UNSUBSCRIBED = ExporterSpec(
+    "groupwright_cluster_unsubscribed_partitions",
+    MetricType.GAUGE,
+    "Partitions of the topic with a committed offset, though the group has members and none subscribes to "
+    "the topic: their lag only grows; absent while subscriptions are not known.",
+    _TOPIC,
+    level=Level.TOPIC,
+)
+BEYOND_END = ExporterSpec(
+    "groupwright_cluster_beyond_end_partitions",
+    MetricType.GAUGE,
+    "Partitions of the topic whose committed offset is beyond the end of the log: the topic was created "
+    "again, or truncated.",
+    _TOPIC,
+    level=Level.TOPIC,
+)
+VELOCITY = ExporterSpec(
+    "groupwright_cluster_lag_velocity",
+    MetricType.GAUGE,
+    "Messages per second by which `lag` has changed over the last 5 minutes, negative if it shrinks; absent "
+    "for the first 15 s after the partitions whose lag is known have changed.",
+    _TOPIC,
+    level=Level.TOPIC,
+)
+CATCH_UP = ExporterSpec(
+    "groupwright_cluster_catch_up_seconds",
+    MetricType.GAUGE,
+    "Time until the group has caught up with the topic at this velocity; 0 without lag; absent if the lag "
+    "does not shrink.",
+    _TOPIC,
+    level=Level.TOPIC,
+)
+RETENTION_MARGIN = ExporterSpec(
+    "groupwright_cluster_retention_margin_messages",
+    MetricType.GAUGE,
+    "Messages from the beginning of the log to the committed offset, of the partition with the fewest among "
+    "those with lag: so many can be deleted before unread ones are; absent without lag.",
+    _TOPIC,
+    level=Level.TOPIC,
+)
+DELETED_UNREAD = ExporterSpec(
+    "groupwright_cluster_deleted_unread_messages",
+    MetricType.GAUGE,
+    "Messages after the committed offsets that are deleted, by retention or by a request, so `lag` leaves "
+    "them out; 0 once the group has committed a later offset.",
+    _TOPIC,
+    level=Level.TOPIC,
+)
 STUCK_PARTITIONS = ExporterSpec(
     "groupwright_cluster_stuck_partitions",
     MetricType.GAUGE,
     "Partitions of the topic that a member is assigned and lags behind in, and whose committed offset has "
-    "not moved for `--stuck-seconds`.",
+    "not moved for `--stuck-seconds`; without one, those in which messages arrive.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -339,6 +398,13 @@ CATALOGUE: tuple[ExporterSpec, ...] = (
     COMMITTED,
     ASSIGNED,
     UNCOMMITTED,
+    UNCOMMITTED_MESSAGES,
+    UNSUBSCRIBED,
+    BEYOND_END,
+    VELOCITY,
+    CATCH_UP,
+    RETENTION_MARGIN,
+    DELETED_UNREAD,
     STUCK_PARTITIONS,
     PARTITION_LAG,
     PARTITION_LAG_SECONDS,

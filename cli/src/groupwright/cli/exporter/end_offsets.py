@@ -41,10 +41,21 @@ class EndOffsets:
             oldest = slice(1, self._limit // 2, 2)
             del ends[oldest], times[oldest]
 
+    def last(self, partition: TopicPartitionKey) -> int | None:
+        """Return the last remembered end of a log; None if there is none."""
+        history = self._histories.get(partition)
+        return history[0][-1] if history else None
+
+    def since(self, partition: TopicPartitionKey) -> float | None:
+        """Return the time of the first sample of a log; None if there is none."""
+        history = self._histories.get(partition)
+        return history[1][0] if history else None
+
     def arrival(self, partition: TopicPartitionKey, offset: int) -> float | None:
         """Return when the message at an offset arrived, as the pipeline's `lag_seconds` has it.
 
-        It is interpolated linearly between the last sample at or below the offset and the next.
+        It is interpolated linearly between the last sample at or below the offset and the next, so messages
+        that arrive in a burst are dated wrongly by up to the time between these samples.
 
         Returns:
             Seconds since the epoch; None if the message was in the log before the first sample, or is not in

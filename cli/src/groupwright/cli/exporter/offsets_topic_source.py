@@ -9,8 +9,9 @@ import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._cluster.lag import Committed
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
-from groupwright.cli.exporter.admin_source import AdminSource, CommittedByGroup
+from groupwright.cli.exporter.admin_source import AdminSource
 from groupwright.cli.exporter.committed_offsets import CommittedOffsets
 from groupwright.cli.exporter.limits import GroupLimit
 from groupwright.cli.exporter.snapshot import OffsetsTopicState
@@ -160,7 +161,7 @@ class OffsetsTopicSource(AdminSource):
         super().__init__(cluster, groups)
         self._log = log
 
-    def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> CommittedByGroup:
+    def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> Committed:
         """Return the committed offsets of groups other than share groups."""
         if topic.partitions:
             self._log.read(topic)

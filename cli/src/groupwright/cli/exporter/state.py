@@ -2,13 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from groupwright.cli._cluster.group_history import NOT_REBALANCING, GroupHistory
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
+from groupwright.cli._cluster.model import DescribedGroup
 from groupwright.cli.exporter import catalogue
 from groupwright.cli.exporter.catalogue import ExporterSpec, Level
 from groupwright.cli.exporter.end_offsets import EndOffsets
+from groupwright.cli.exporter.lag_velocity import LagVelocity
 from groupwright.cli.exporter.limits import Patterns
 from groupwright.cli.exporter.snapshot import HeldPartition, Snapshot
 from groupwright.core.offsets_topic import OFFSETS_TOPIC
@@ -66,24 +68,24 @@ class ExporterState:
         self._options = options
         self._ends = EndOffsets()
         self._groups: dict[str, GroupHistory] = {}
+        self._velocities: dict[Labels, LagVelocity] = {}
+        """By group and topic."""
         self._held: dict[int, tuple[int, float]] = {}
         """By partition of `__consumer_offsets` that a transaction holds back: its last stable offset, and
         when that was first seen."""
 
     def update(self, snapshot: Snapshot) -> Page:
         """Take a snapshot and return its samples."""
-        ends = {
-            (each.topic, each.partition): each.end
-            for group in snapshot.groups
-            for each in group.partitions
-            if each.end is not None
-        }
-        for partition, end in ends.items():
-            self._ends.add(partition, end, snapshot.time)
+        logs = {each.log: each.end for group in snapshot.groups for each in group.partitions}
+        for log, end in logs.items():
+            if end is not None:
+                self._ends.add(log, end, snapshot.time)
         if not snapshot.silent_brokers:  # groups of a silent broker come back, and their counters go on
-            self._ends.keep(ends.keys())
+            self._ends.keep(logs.keys())
             shown = {group.group.id for group in snapshot.groups}
             self._groups = {id_: history for id_, history in self._groups.items() if id_ in shown}
+            self._velocities = {key: each for key, each in self._velocities.items() if key[0] in shown}
+        snapshot = replace(snapshot, groups=tuple(map(self._with_last_ends, snapshot.groups)))
         for group in snapshot.groups:
             history = self._groups.setdefault(group.group.id, GroupHistory())
             history.update(group, snapshot.generations.get(group.group.id), snapshot.time)
@@ -91,6 +93,16 @@ class ExporterState:
             number: self._held_since(number, held, snapshot.time) for number, held in snapshot.held.items()
         }
         return self._page(snapshot)
+
+    def _with_last_ends(self, group: GroupLag) -> GroupLag:
+        """Return a group in which the last known end of a log stands for one that is not known now."""
+        if all(each.end is not None for each in group.partitions):
+            return group
+        partitions = (
+            replace(each, end=self._ends.last(each.log)) if each.end is None else each
+            for each in group.partitions
+        )
+        return replace(group, partitions=tuple(partitions))
 
     def _held_since(self, number: int, held: HeldPartition, time: float) -> tuple[int, float]:
         before = self._held.get(number)
@@ -100,6 +112,7 @@ class ExporterState:
 
     def _page(self, snapshot: Snapshot) -> Page:
         page = _Builder(self._options.max_series)
+        groups = {group.group.id: group.group for group in snapshot.groups}
         page.add(self._cluster_samples(snapshot), Level.CLUSTER)
         for sample in self._topic_ends(snapshot):
             page.add(iter([sample]), Level.CLUSTER)
@@ -107,34 +120,37 @@ class ExporterState:
         for group in snapshot.groups:
             page.add(self._group_samples(group, rows[group.group.id], snapshot), Level.GROUP)
         by_topic = {id_: _by_topic(of_group) for id_, of_group in rows.items()}
-        has_owners = {group.group.id for group in snapshot.groups if group.group.is_assignment_known}
         for id_, topics in by_topic.items():
             for topic, of_topic in topics.items():
-                labels = (id_, topic)
-                page.add(_topic_samples(labels, of_topic), Level.TOPIC)
-                if id_ in has_owners:
-                    page.add(_owner_samples(labels, of_topic), Level.TOPIC)
+                page.add(self._topic_samples(groups[id_], topic, of_topic, snapshot.time), Level.TOPIC)
         if self._options.by_partition:
             for id_, topics in by_topic.items():
                 for rows_of_topic in topics.values():
                     samples = (each for row in rows_of_topic for each in _partition_samples(id_, row))
                     page.add(samples, Level.PARTITION)
-        unknown = sum(row.lag.end is None for of_group in rows.values() for row in of_group)
+        unknown = sum(
+            row.lag.end is None or row.lag.error != "" for of_group in rows.values() for row in of_group
+        )
         return Page(page.samples, page.series, page.left_out, unknown, snapshot)
 
     def _rows(self, group: GroupLag, time: float) -> Iterator["_Row"]:
         history = self._groups[group.group.id]
         for lag in group.partitions:
             if self._options.topics.select(lag.topic):
-                stuck = history.unmoved_seconds(lag.topic, lag.partition, time) >= self._options.stuck_seconds
-                yield _Row(lag, self._lag_seconds(lag, time), is_stuck=stuck)
+                stuck = history.unmoved_seconds(lag.log, time) >= self._options.stuck_seconds
+                seconds, at_least = self._lag_seconds(lag, time)
+                yield _Row(lag, seconds, at_least, is_stuck=stuck)
 
-    def _lag_seconds(self, lag: PartitionLag, time: float) -> float | None:
+    def _lag_seconds(self, lag: PartitionLag, time: float) -> tuple[float | None, float]:
+        """Return the age of the first message that is not committed, if it is known, and a lower bound."""
         if not lag.lag:
-            return None if lag.lag is None else 0.0
-        first = max(lag.committed or 0, lag.begin or 0)
-        arrived = self._ends.arrival((lag.topic, lag.partition), first)
-        return None if arrived is None else max(0.0, time - arrived)
+            return (None if lag.lag is None else 0.0), 0.0
+        arrived = self._ends.arrival(lag.log, max(lag.committed or 0, lag.begin or 0))
+        if arrived is None:
+            since = self._ends.since(lag.log)
+            return None, 0.0 if since is None else time - since
+        age = max(0.0, time - arrived)
+        return age, age
 
     def _cluster_samples(self, snapshot: Snapshot) -> Iterator["_Sample"]:
         for state, number in snapshot.states.items():
@@ -181,13 +197,72 @@ class ExporterState:
         if snapshot.commits is not None:
             yield catalogue.GROUP_COMMITS, labels, snapshot.commits.get(group.id, 0)
 
+    def _topic_samples(
+        self, group: DescribedGroup, topic: str, rows: list["_Row"], time: float
+    ) -> Iterator["_Sample"]:
+        labels = (group.id, topic)
+        known = [row for row in rows if row.lag.lag is not None]
+        if known:
+            yield from self._lag_samples(labels, known, time)
+        else:
+            self._velocities.pop(labels, None)
+        unknown = sum(row.seconds is None for row in known)
+        oldest = max((row.at_least for row in known), default=0.0)
+        if known and (oldest or not unknown):
+            yield catalogue.LAG_SECONDS, labels, oldest
+        yield catalogue.LAG_SECONDS_UNKNOWN, labels, unknown
+        committed = [row.lag.committed for row in rows if row.lag.committed is not None]
+        if committed:
+            yield catalogue.COMMITTED, labels, sum(committed)
+            yield catalogue.BEYOND_END, labels, sum(row.lag.is_beyond_end for row in rows)
+            yield catalogue.DELETED_UNREAD, labels, sum(row.lag.deleted for row in rows)
+        if group.is_assignment_known:
+            owned = [row.lag for row in rows if row.lag.owner is not None]
+            uncommitted = [lag for lag in owned if lag.committed is None]
+            messages = sum(lag.end - (lag.begin or 0) for lag in uncommitted if lag.end is not None)
+            yield catalogue.ASSIGNED, labels, len(owned)
+            yield catalogue.UNCOMMITTED, labels, len(uncommitted)
+            yield catalogue.UNCOMMITTED_MESSAGES, labels, messages
+        if (subscribes := group.subscribes(topic)) is not None:
+            is_left = bool(group.members) and not subscribes
+            yield catalogue.UNSUBSCRIBED, labels, len(committed) if is_left else 0
+        yield catalogue.STUCK_PARTITIONS, labels, sum(row.is_stuck for row in rows)
+
+    def _lag_samples(self, labels: Labels, rows: list["_Row"], time: float) -> Iterator["_Sample"]:
+        """Yield the samples of rows whose lag is known."""
+        lags = [row.lag.lag or 0 for row in rows]
+        lag = sum(lags)
+        yield catalogue.LAG, labels, lag
+        yield catalogue.LAG_MAX, labels, max(lags)
+        partitions = hash(frozenset(row.lag.log for row in rows))
+        velocity = self._velocities.setdefault(labels, LagVelocity()).update(lag, partitions, time)
+        if velocity is not None:
+            yield catalogue.VELOCITY, labels, velocity
+        if not lag:
+            yield catalogue.CATCH_UP, labels, 0.0
+        elif velocity is not None and velocity < 0:
+            yield catalogue.CATCH_UP, labels, lag / -velocity
+        margins = [
+            max(0, (row.lag.committed or 0) - row.lag.begin)
+            for row in rows
+            if row.lag.lag and row.lag.begin is not None
+        ]
+        if margins:
+            yield catalogue.RETENTION_MARGIN, labels, min(margins)
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A partition of a group, with its lag in seconds."""
+    """A partition of a group.
+
+    Attributes:
+        seconds: Its lag in seconds; None if it is not known.
+        at_least: A lower bound of it, 0 if there is none.
+    """
 
     lag: PartitionLag
     seconds: float | None
+    at_least: float
     is_stuck: bool = field(kw_only=True)
 
 
@@ -199,27 +274,6 @@ def _by_topic(rows: list[_Row]) -> dict[str, list[_Row]]:
     for row in rows:
         found[row.lag.topic].append(row)
     return found
-
-
-def _topic_samples(labels: Labels, rows: list[_Row]) -> Iterator[_Sample]:
-    lags = [row.lag.lag for row in rows if row.lag.lag is not None]
-    if lags:
-        yield catalogue.LAG, labels, sum(lags)
-        yield catalogue.LAG_MAX, labels, max(lags)
-    seconds = [row.seconds for row in rows if row.seconds is not None]
-    if seconds:
-        yield catalogue.LAG_SECONDS, labels, max(seconds)
-    yield catalogue.LAG_SECONDS_UNKNOWN, labels, len(lags) - len(seconds)
-    committed = [row.lag.committed for row in rows if row.lag.committed is not None]
-    if committed:
-        yield catalogue.COMMITTED, labels, sum(committed)
-    yield catalogue.STUCK_PARTITIONS, labels, sum(row.is_stuck for row in rows)
-
-
-def _owner_samples(labels: Labels, rows: list[_Row]) -> Iterator[_Sample]:
-    owned = [row for row in rows if row.lag.owner is not None]
-    yield catalogue.ASSIGNED, labels, len(owned)
-    yield catalogue.UNCOMMITTED, labels, sum(row.lag.committed is None for row in owned)
 
 
 def _partition_samples(group: str, row: _Row) -> Iterator[_Sample]:

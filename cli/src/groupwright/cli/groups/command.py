@@ -14,7 +14,7 @@ from groupwright.cli._command_line.connection import (
     connection_settings,
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, print_rows
+from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, print_notes, print_rows
 from groupwright.cli._command_line.text import harmless
 from groupwright.core.spelling import did_you_mean
 
@@ -75,7 +75,8 @@ def groups(
 ) -> None:
     """List the groups of a cluster: state, assignor, members and lag.
 
-    The lag is the sum over all partitions with a committed offset. Brokers list only the groups that these
+    The lag is the sum over all partitions with a committed offset. Offsets beyond the end of a log are named
+    below the table. Brokers list only the groups that these
     credentials may describe; with Describe on the cluster all, of which the others have dashes.
 
     Examples:
@@ -83,6 +84,7 @@ def groups(
     - groupwright groups 'billing-*' --state Stable --sort lag --output csv
     """
     from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.findings import offset_notes
     from groupwright.cli._cluster.lag import lag_of_groups
 
     with (
@@ -96,6 +98,7 @@ def groups(
         described = cluster.describe([each.id for each in chosen], skip_forbidden=True)
         lags = lag_of_groups(cluster, described)
         print_rows(sorted_rows(chosen, lags, sort), COLUMNS, output)
+    print_notes("groups", offset_notes(each for each in lags.values() if each.is_beyond_end))
     for broker, reason in silent.items():
         typer.echo(f"groupwright groups: broker {broker} did not list its groups: {reason}", err=True)
     hidden = [each.id for each in chosen if each.id not in lags]

@@ -1,7 +1,7 @@
 """The command `groupwright lag`: how far groups are behind, in messages and in seconds."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ from groupwright.cli._command_line.connection import (
     connection_settings,
 )
 from groupwright.cli._command_line.exit import ExitStatus, errors_reported
-from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, print_rows
+from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, print_notes, print_rows
 from groupwright.cli._command_line.suggest import unknown_group
 from groupwright.cli._command_line.text import harmless
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from groupwright.cli._cluster.lag import GroupLag, PartitionLag
     from groupwright.cli._cluster.record_times import RecordKey
 
+_CLOCK_SKEW = 10.0
+"""Seconds by which the clocks of producers, brokers and this machine may differ."""
 _GROUP = Column("group", "GROUP")
 _TOPIC = Column("topic", "TOPIC")
 _NUMBERS = (Column("messages", "MESSAGES", is_number=True), Column("seconds", "SECONDS", is_number=True))
@@ -69,14 +71,16 @@ def lag(
     """Show how far groups are behind, in messages and in seconds, the largest lag first.
 
     Seconds are the age of the oldest message that is not committed yet; 0 without lag. What is not known is a
-    dash, and null in JSON: partitions without a committed offset count for nothing. With --by partition, each
-    row also has the member that is assigned the partition.
+    dash, and null in JSON. Partitions without a committed offset, or with one beyond the end of the log,
+    count for nothing; where the others make a number, they are named below the table. With --by partition,
+    each row also has the member that is assigned the partition.
 
     Examples:
     - groupwright lag --bootstrap-servers localhost:9092
     - groupwright lag billing --by partition --output csv
     """
     from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.findings import offset_notes
     from groupwright.cli._cluster.lag import lag_of_groups
     from groupwright.cli._cluster.record_times import record_times
 
@@ -91,7 +95,9 @@ def lag(
                 described = cluster.describe([each.id for each in listed], skip_forbidden=True)
             lags = lag_of_groups(cluster, described)
             times = record_times(settings, _first_unread(lags.values()), timeout) if seconds else {}
-        print_rows(rows(lags.values(), times, time.time(), by), COLUMNS[by], output)
+        now = time.time()
+        print_rows(rows(lags.values(), times, now, by), COLUMNS[by], output)
+    print_notes("lag", [*offset_notes(lags.values()), *future_notes(lags.values(), times, now)])
     for broker, reason in silent.items():
         typer.echo(f"groupwright lag: broker {broker} did not list its groups: {reason}", err=True)
     hidden = [] if groups else [each.id for each in listed if each.id not in lags]
@@ -158,7 +164,20 @@ def _seconds(lag: "PartitionLag", times: Mapping["RecordKey", float], now: float
     if not lag.lag:
         return 0.0
     time_of_first = times.get(_unread(lag))
-    return None if time_of_first is None else max(0.0, round(now - time_of_first, 3))
+    if time_of_first is None or time_of_first > now + _CLOCK_SKEW:
+        return None
+    return max(0.0, round(now - time_of_first, 3))
+
+
+def future_notes(lags: Iterable["GroupLag"], times: Mapping["RecordKey", float], now: float) -> Iterator[str]:
+    """Yield of which groups a message that is not committed has a timestamp in the future."""
+    for lag in lags:
+        ahead = [each.name for each in lag.partitions if times.get(_unread(each), now) > now + _CLOCK_SKEW]
+        if ahead:
+            yield (
+                f"{lag.group.id}: The first message of {few(ahead)} that is not committed has a timestamp "
+                "in the future, so its age is not known."
+            )
 
 
 def _sum(total: int | None, value: int | None) -> int | None:

@@ -14,7 +14,14 @@ from groupwright.cli._command_line.connection import (
     connection_settings,
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._command_line.output import Output, OutputFormat, plural, print_json, print_rows
+from groupwright.cli._command_line.output import (
+    Output,
+    OutputFormat,
+    plural,
+    print_json,
+    print_notes,
+    print_rows,
+)
 from groupwright.cli._command_line.text import harmless
 from groupwright.core.spelling import did_you_mean
 
@@ -26,8 +33,6 @@ if TYPE_CHECKING:
     from groupwright.cli.offsets.target import Target
     from groupwright.cli.offsets.view import Action
     from groupwright.core import TopicPartitionKey
-
-_MOST_SENTENCES = 20
 
 
 def offsets(
@@ -106,7 +111,7 @@ def offsets(
             described = _find(cluster, group, create=create)
             plan = _plan(cluster, described, action, target, choices)
             if export is not None:
-                _export(export, plan)
+                _export(cluster, export, plan)
             if execute:
                 _execute(cluster, described, action, plan, output)
             _print(described, action, plan, output)
@@ -183,21 +188,23 @@ def _facts(
     from groupwright.cli.offsets.plan import Facts
     from groupwright.cli.offsets.target import Timestamp
 
-    ends, errors = cluster.offsets(chosen, LATEST)
-    begins, more_errors = cluster.offsets(chosen, EARLIEST)
+    topics = cluster.topics({name for name, _ in chosen})
+    ends, errors = cluster.offsets(chosen, LATEST, topics=topics)
+    begins, more_errors = cluster.offsets(chosen, EARLIEST, topics=topics)
     errors |= more_errors
     at_time: dict[TopicPartitionKey, int | None] = {}
     if isinstance(target, Timestamp):
-        at_time, more_errors = cluster.offsets(chosen, target.milliseconds)
+        at_time, more_errors = cluster.offsets(chosen, target.milliseconds, topics=topics)
         errors |= more_errors
-    return Facts(committed, begins, ends, at_time, errors)
+    return Facts(committed, begins, ends, at_time, errors, {name: each.id for name, each in topics.items()})
 
 
-def _export(path: Path, plan: "list[PlannedPartition]") -> None:
+def _export(cluster: "Cluster", path: Path, plan: "list[PlannedPartition]") -> None:
     from groupwright.cli.offsets.files import write_offsets
 
     found = {each.key: each.committed for each in plan if each.committed is not None}
-    write_offsets(path, found)
+    topics = cluster.topics({name for name, _ in found})
+    write_offsets(path, found, {name: each.id for name, each in topics.items()})
     _say(f"{path} has the offsets of {plural(len(found), 'partition')}, as they were before")
 
 
@@ -216,7 +223,7 @@ def _execute(
     if refusal := _refusal(group, action, plan):
         raise CommandError(f"nothing was written: {refusal}", ExitStatus.REFUSED)
     if errors := [f"{each.name}: {each.error}" for each in plan if each.error]:
-        _say_each(errors)
+        print_notes("offsets", errors)
         raise CommandError(
             f"nothing was written, since {len(errors)} of {len(plan)} partitions have no plan. Choose the "
             "others with --topic",
@@ -234,7 +241,10 @@ def _execute(
         verb = "deleted" if action is view.Action.DELETE else "written"
         _say(f"{plural(len(changes), 'offset')} {verb} and read back, {len(plan) - len(changes)} unchanged")
         raise typer.Exit
-    _say_each([f"{each.name}: {result.failures[each.key]}" for each in plan if each.key in result.failures])
+    print_notes(
+        "offsets",
+        [f"{each.name}: {result.failures[each.key]}" for each in plan if each.key in result.failures],
+    )
     current = cluster.describe([group.id])[group.id]  # a member may have joined meanwhile
     is_untouched = all(
         each.key in result.failures and result.held.get(each.key) == each.committed for each in changes
@@ -305,25 +315,18 @@ def _report(group: "DescribedGroup", action: "Action", plan: "list[PlannedPartit
         if not plan:
             _say(f"the group {group.id!r} has no committed offsets")
         if unknown:
-            _say_each(unknown)
+            print_notes("offsets", unknown)
             raise typer.Exit(ExitStatus.INCOMPLETE)
         return
     _say("dry run: nothing was written; --execute writes the plan")
     if refusal := _refusal(group, action, plan):
         raise CommandError(f"--execute would be refused: {refusal}", ExitStatus.REFUSED)
     if errors := [f"{each.name}: {each.error}" for each in plan if each.error]:
-        _say_each(errors)
+        print_notes("offsets", errors)
         raise CommandError(
             f"{len(errors)} of {len(plan)} partitions have no plan; --execute would write nothing",
             ExitStatus.INCOMPLETE,
         )
-
-
-def _say_each(sentences: list[str]) -> None:
-    for sentence in sentences[:_MOST_SENTENCES]:
-        _say(sentence)
-    if len(sentences) > _MOST_SENTENCES:
-        _say(f"and {len(sentences) - _MOST_SENTENCES} more; see --output json")
 
 
 def _say(sentence: str) -> None:

@@ -14,8 +14,8 @@ from groupwright.core import TopicPartitionKey
 _FIELDS = ("topic", "partition", "offset")
 
 
-def read_offsets(path: Path, group: str) -> dict[TopicPartitionKey, int]:
-    """Return the offsets in a file.
+def read_offsets(path: Path, group: str) -> tuple[dict[TopicPartitionKey, int], dict[str, str]]:
+    """Return the offsets in a file, and the ids of topics, as far as it has them.
 
     Args:
         path: A `.json` file as `write_offsets` writes it; any other name is CSV: topic,partition,offset, or
@@ -26,38 +26,43 @@ def read_offsets(path: Path, group: str) -> dict[TopicPartitionKey, int]:
         CommandError: The file cannot be read, has no offset of the group, or two of a partition.
     """
     offsets: dict[TopicPartitionKey, int] = {}
+    topic_ids: dict[str, str] = {}
     try:
         text = path.read_text(encoding="utf-8-sig")
-        for place, topic, partition, offset in (_json if path.suffix == ".json" else _csv)(text, group):
+        for place, topic, partition, offset, topic_id in (_json if path.suffix == ".json" else _csv)(
+            text, group
+        ):
             if partition < 0 or offset < 0:
                 raise ValueError(f"{place}: partitions and offsets are not negative")  # noqa: TRY301
             if (topic, partition) in offsets:
                 raise ValueError(f"{place}: {topic}-{partition} has an offset already")  # noqa: TRY301
             offsets[topic, partition] = offset
+            if topic_id:
+                topic_ids[topic] = topic_id
     except (OSError, ValueError) as error:
         raise unusable_file(path, "read", error) from None
     if not offsets:
         raise CommandError(f"{path} has no offsets of the group {group!r}", ExitStatus.USAGE)
-    return offsets
+    return offsets, topic_ids
 
 
-def _csv(text: str, group: str) -> Iterator[tuple[str, str, int, int]]:
+def _csv(text: str, group: str) -> Iterator[tuple[str, str, int, int, str]]:
     reader = csv.reader(io.StringIO(text))
     for number, cells in enumerate(([cell.strip() for cell in row] for row in reader), start=1):
         if not any(cells) or (number == 1 and tuple(cells[-3:]) == _FIELDS):
             continue
         try:
             *groups, topic, partition, offset = cells
-            row = f"line {number}", topic, int(partition), int(offset)
+            row = f"line {number}", topic, int(partition), int(offset), ""
         except ValueError:
-            groups, row = ["", ""], ("", "", 0, 0)
+            groups, row = ["", ""], ("", "", 0, 0, "")
         if len(groups) > 1 or not row[1]:
             raise ValueError(f"line {number} is not topic,partition,offset: {','.join(cells)!r}")
         if groups in ([], [group]):
             yield row
 
 
-def _json(text: str, group: str) -> Iterator[tuple[str, str, int, int]]:
+def _json(text: str, group: str) -> Iterator[tuple[str, str, int, int, str]]:
     document = json.loads(text)
     if not isinstance(document, list):
         raise ValueError('write a list: [{"topic": "orders", "partition": 0, "offset": 123}]')  # noqa: TRY004
@@ -65,18 +70,22 @@ def _json(text: str, group: str) -> Iterator[tuple[str, str, int, int]]:
         match row:
             case {"topic": str(topic), "partition": int(partition), "offset": int(offset)}:
                 if row.get("group", group) == group:
-                    yield f"entry {index}", topic, partition, offset
+                    yield f"entry {index}", topic, partition, offset, str(row.get("topic_id") or "")
             case _:
                 raise ValueError(f"entry {index} has no topic, partition and offset: {json.dumps(row)}")
 
 
-def write_offsets(path: Path, offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> None:
-    """Write offsets to a new file: JSON with leader epochs and metadata if it ends in `.json`, else CSV.
+def write_offsets(
+    path: Path, offsets: Mapping[TopicPartitionKey, CommittedOffset], topic_ids: Mapping[str, str]
+) -> None:
+    """Write offsets to a new file.
+
+    It is JSON with ids of topics, leader epochs and metadata if its name ends in `.json`, else CSV.
 
     Raises:
         CommandError: The file exists, since it may be the only copy of earlier offsets, or cannot be written.
     """
-    text = _as_json(offsets) if path.suffix == ".json" else _as_csv(offsets)
+    text = _as_json(offsets, topic_ids) if path.suffix == ".json" else _as_csv(offsets)
     try:
         with path.open("x", encoding="utf-8", newline="") as file:
             file.write(text)
@@ -95,10 +104,11 @@ def _as_csv(offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> str:
     return text.getvalue()
 
 
-def _as_json(offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> str:
+def _as_json(offsets: Mapping[TopicPartitionKey, CommittedOffset], topic_ids: Mapping[str, str]) -> str:
     rows = [
         {
             "topic": topic,
+            "topic_id": topic_ids.get(topic),
             "partition": partition,
             "offset": offset.offset,
             "leader_epoch": offset.leader_epoch,

@@ -18,6 +18,7 @@ class Facts:
         ends: Ends of the logs.
         at_time: Offsets of the first messages at or after the target's time; None where there is none.
         errors: Why the offsets of a log are not known.
+        topic_ids: Ids of the topics that exist.
     """
 
     committed: Mapping[TopicPartitionKey, CommittedOffset] = field(default_factory=dict)
@@ -25,6 +26,11 @@ class Facts:
     ends: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
     at_time: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
     errors: Mapping[TopicPartitionKey, str] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def row(self, key: TopicPartitionKey) -> "PlannedPartition":
+        """Return a partition without a plan."""
+        return PlannedPartition(*key, self.committed.get(key), self.begins.get(key), self.ends.get(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class PlannedPartition:
 
     @property
     def lag(self) -> int | None:
-        """Messages from the committed offset to the end of the log; None if either is not known."""
+        """Messages from the committed offset to the end of the log; None if it is not known, or beyond it."""
         return self._lag_from(self.before)
 
     @property
@@ -80,52 +86,48 @@ class PlannedPartition:
         return self._lag_from(self.after)
 
     def _lag_from(self, offset: int | None) -> int | None:
-        if offset is None or self.end is None:
+        if offset is None or self.end is None or offset > self.end:
             return None
         return max(0, self.end - max(offset, self.begin or 0))
 
 
 def shown(partitions: Iterable[TopicPartitionKey], facts: Facts) -> list[PlannedPartition]:
     """Return the rows to show, without changes; a note says why the offsets of a log are unknown."""
-    return [
-        PlannedPartition(
-            *key,
-            facts.committed.get(key),
-            facts.begins.get(key),
-            facts.ends.get(key),
-            after=facts.committed[key].offset if key in facts.committed else None,
-            note=facts.errors.get(key, ""),
-        )
-        for key in partitions
-    ]
+    return [_shown(facts.row(key), facts) for key in partitions]
+
+
+def _shown(row: PlannedPartition, facts: Facts) -> PlannedPartition:
+    is_beyond_end = row.before is not None and row.end is not None and row.before > row.end
+    beyond = "the committed offset is beyond the end of the log" if is_beyond_end else ""
+    return replace(row, after=row.before, note=facts.errors.get(row.key, beyond))
 
 
 def planned_reset(
     partitions: Iterable[TopicPartitionKey], target: Target, facts: Facts
 ) -> list[PlannedPartition]:
-    """Return the plan of a reset. Offsets outside of a log become its beginning or its end."""
+    """Return the plan of a reset.
+
+    Offsets outside of a log become its beginning or its end. A file's offset beyond the end has no plan: it
+    is of another log.
+    """
     return [_reset(key, target, facts) for key in partitions]
 
 
 def planned_deletion(partitions: Iterable[TopicPartitionKey], facts: Facts) -> list[PlannedPartition]:
     """Return the plan of a deletion."""
     return [
-        PlannedPartition(
-            *key,
-            facts.committed.get(key),
-            facts.begins.get(key),
-            facts.ends.get(key),
-            note="" if key in facts.committed else "has no committed offset",
-        )
+        replace(facts.row(key), note="" if key in facts.committed else "has no committed offset")
         for key in partitions
     ]
 
 
 def _reset(key: TopicPartitionKey, target: Target, facts: Facts) -> PlannedPartition:
-    committed, begin, end = facts.committed.get(key), facts.begins.get(key), facts.ends.get(key)
-    row = PlannedPartition(*key, committed, begin, end)
+    row = facts.row(key)
+    begin, end = row.begin, row.end
     if begin is None or end is None:
         return replace(row, error=facts.errors.get(key, "the offsets of its log are not known"))
+    if isinstance(target, Offsets) and (error := _of_former_topic(row, target, end, facts)):
+        return replace(row, error=error)
     if isinstance(target, Timestamp) and key not in facts.at_time:
         return replace(row, error=facts.errors.get(key, "the offset at this time is not known"))
     wanted, note = _wanted(row, begin, end, target, facts)
@@ -137,6 +139,18 @@ def _reset(key: TopicPartitionKey, target: Target, facts: Facts) -> PlannedParti
     elif after < wanted:
         note = f"{wanted} is beyond the log: its end"
     return replace(row, after=after, note=note)
+
+
+def _of_former_topic(row: PlannedPartition, file: Offsets, end: int, facts: Facts) -> str:
+    """Return why an offset of a file is not one of the present log; empty if it may be."""
+    if file.topic_ids.get(row.topic, facts.topic_ids.get(row.topic)) != facts.topic_ids.get(row.topic):
+        return "the file was written for a former topic of this name"
+    if file.offsets[row.key] > end:
+        return (
+            f"{file.offsets[row.key]} is beyond the end of the log, {end}: the file was written for a former "
+            "topic of this name, or the log was truncated"
+        )
+    return ""
 
 
 def _wanted(

@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -48,10 +48,11 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """An offset for each partition, from a file."""
+    """An offset for each partition, from a file, and the ids of topics that the file has."""
 
     path: Path
     offsets: Mapping[TopicPartitionKey, int]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 Target = LogEnd | Timestamp | Offset | Shift | Offsets
@@ -100,7 +101,7 @@ def parse_target(text: str, group: str, now: dt.datetime) -> Target:
             raise _wrong(text, "an offset is a number from 0 on; --shift takes negative numbers")
         case "file":
             path = Path(value)
-            return Offsets(path, read_offsets(path, group))
+            return Offsets(path, *read_offsets(path, group))
     raise _wrong(text, f"write {FORMS}", hint=_hint(text))
 
 
