@@ -38,6 +38,10 @@ UNSHOWN = {
         (spec.name for spec in clients.CATALOGUE if spec.name.startswith("groupwright_parallel_")),
         "only of services that work in parallel; their page has the queries",
     ),
+    **dict.fromkeys(
+        (spec.name for spec in clients.CATALOGUE if spec.name.startswith("groupwright_share_")),
+        "only of share consumers, which have no rebalances",
+    ),
     "groupwright_coordinator_missing_seconds_total": "the log names each broker; a runbook has the query",
 }
 """Metrics that are neither shown nor alerted on, and why."""

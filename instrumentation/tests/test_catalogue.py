@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -39,6 +39,7 @@ from groupwright.instrumentation._metrics.labels import (
     STATES,
 )
 from groupwright.instrumentation._metrics.spec import ClientSpec
+from groupwright.instrumentation._tracking.share_metrics import ShareTracker
 from groupwright.instrumentation.consumer_metrics import Options
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.tools import find_program
@@ -114,7 +115,13 @@ def eventful(
     metrics.add_producer("p-1", produced)
     workers = Working()
     metrics.add_parallel(workers)
-    return consumer, produced, workers
+    shared = ShareTracker({"group.id": "jobs"})
+    partition = TopicPartition("jobs", 0)
+    shared.on_answer({partition: {3}}, None)
+    shared.on_answer({partition: {4}}, KafkaException(KafkaError(KafkaError.INVALID_RECORD_STATE)))
+    shared.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    metrics.add_share_consumer(shared, shared)
+    return consumer, produced, workers, shared
 
 
 @pytest.mark.usefixtures("eventful")

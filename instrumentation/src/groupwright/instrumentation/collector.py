@@ -5,10 +5,10 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
@@ -21,16 +21,20 @@ from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
 from groupwright.instrumentation._metrics import gauges, multiprocess
 from groupwright.instrumentation._metrics.catalogue import BUILD_INFO, CATALOGUE
-from groupwright.instrumentation._metrics.families import Families
+from groupwright.instrumentation._metrics.families import ClientLabels, Families
+from groupwright.instrumentation._metrics.samples import Sample
 from groupwright.instrumentation._metrics.spec import ClientSpec
 from groupwright.instrumentation._tracking.callback_tracker import tracker_of
-from groupwright.instrumentation._tracking.parallel_metrics import ParallelInstrumentation, Workers
-from groupwright.instrumentation._tracking.producer_metrics import ProducerInstrumentation
+from groupwright.instrumentation._tracking.parallel_metrics import Workers, of_workers
+from groupwright.instrumentation._tracking.producer_metrics import ProducerReader
 from groupwright.instrumentation._tracking.publisher import Publisher
+from groupwright.instrumentation._tracking.sampled_client import SampledClient
+from groupwright.instrumentation._tracking.share_metrics import ShareTracker, of_share_consumer
 from groupwright.instrumentation.consumer_metrics import Instrumentation, Options
 from groupwright.instrumentation.sinks import EventSink
 
-_Client = Instrumentation | ParallelInstrumentation | ProducerInstrumentation
+C = TypeVar("C")
+_Client = Instrumentation | SampledClient[Any]
 
 _registry_lookup: "contextvars.ContextVar[list[Metrics] | None]" = contextvars.ContextVar(
     "groupwright_registry_lookup", default=None
@@ -73,7 +77,7 @@ def instrument(
     return Metrics.of(registry).add_consumer(consumer, options)
 
 
-def instrument_parallel(workers: Workers, registry: CollectorRegistry = REGISTRY) -> ParallelInstrumentation:
+def instrument_parallel(workers: Workers, registry: CollectorRegistry = REGISTRY) -> SampledClient[Workers]:
     """Show what the workers of a `ParallelConsumer` do: messages in flight, done and repeated.
 
     The consumer's own metrics are those of the client: give `ParallelConsumer` one that `create_instrumented`
@@ -178,25 +182,31 @@ class Metrics:
 
     def add_producer(
         self, client_id: str, callbacks: LibrdkafkaCallbacks[ProducerStatistics]
-    ) -> ProducerInstrumentation:
+    ) -> SampledClient[LibrdkafkaCallbacks[ProducerStatistics]]:
         """Instrument a producer, for as long as its callbacks exist."""
-        self._update_clients()
-        instrumentation = ProducerInstrumentation(
-            client_id, callbacks, self._families, self._remove, self._logger
-        )
-        call_locked(self._lock, self._clients.append, instrumentation)
-        self._start_publisher()
-        return instrumentation
+        labels = ClientLabels("", client_id)
+        reader = ProducerReader(labels, callbacks, self._families, self._logger)
+        return self._add_sampled(labels, callbacks, reader.samples)
 
-    def add_parallel(self, workers: Workers) -> ParallelInstrumentation:
+    def add_share_consumer(self, consumer: Any, tracker: ShareTracker) -> SampledClient[Any]:
+        """Instrument a share consumer, for as long as it exists."""
+        labels = ClientLabels(tracker.group_id, tracker.client_id)
+        return self._add_sampled(labels, consumer, lambda consumer: of_share_consumer(tracker, consumer))
+
+    def add_parallel(self, workers: Workers) -> SampledClient[Workers]:
         """Show what the workers of a consumer do, for as long as it exists."""
+        return self._add_sampled(ClientLabels(workers.group_id, workers.client_id), workers, of_workers)
+
+    def _add_sampled(
+        self, labels: ClientLabels, client: C, read: Callable[[C | None], Iterable[Sample]]
+    ) -> SampledClient[C]:
         self._update_clients()
 
-        def find_or_add() -> ParallelInstrumentation:
+        def find_or_add() -> SampledClient[C]:
             for known in self._alive():
-                if isinstance(known, ParallelInstrumentation) and known.instruments(workers):
+                if isinstance(known, SampledClient) and known.instruments(client):
                     return known
-            added = ParallelInstrumentation(workers, self._families, self._remove)
+            added = SampledClient(labels, client, read, self._families, self._remove)
             self._clients.append(added)
             return added
 

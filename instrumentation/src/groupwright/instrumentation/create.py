@@ -14,6 +14,7 @@ from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.statistics import read_consumer, read_producer
 from groupwright.instrumentation._tracking.callback_tracker import CallbackTracker
 from groupwright.instrumentation._tracking.lag_tracker import reads_uncommitted
+from groupwright.instrumentation._tracking.share_metrics import ShareTracker
 from groupwright.instrumentation._tracking.wrapped_consumer import WrappedConsumer, create_wrapped
 from groupwright.instrumentation.collector import Metrics
 from groupwright.instrumentation.consumer_metrics import Options
@@ -47,7 +48,8 @@ def create_instrumented(
 
     Args:
         client_class: `confluent_kafka.Consumer`, `DeserializingConsumer`, `AIOConsumer`,
-            Groupwright's `Consumer`, a class derived from one of these, or a producer's class.
+            `ShareConsumer`, Groupwright's `Consumer`, a class derived from one of these, or a producer's
+            class.
         config: The client's whole configuration. It is not changed.
         registry: The registry for its metrics.
         events: Sinks that receive an event for each rebalance.
@@ -64,6 +66,13 @@ def create_instrumented(
         TypeError: `client_class` is not a client class of confluent-kafka.
     """
     metrics = _metrics_of(registry)
+    if _is_share_consumer(client_class):
+        from groupwright.instrumentation._tracking.wrapped_share import create_wrapped_share
+
+        share_tracker = ShareTracker(config)
+        share_consumer = create_wrapped_share(client_class, share_tracker, config, **arguments)
+        metrics.add_share_consumer(share_consumer, share_tracker)
+        return share_consumer
     asynchronous = inspect.iscoroutinefunction(getattr(client_class, "poll", None))
     if _is_producer(client_class, asynchronous=asynchronous):
         producer_callbacks = LibrdkafkaCallbacks(read_producer)
@@ -92,6 +101,12 @@ def _metrics_of(registry: CollectorRegistry) -> Metrics:
     except ValueError as clash:
         _log.warning("the client is created, but its metrics are not served: %s", clash)
         return Metrics()
+
+
+def _is_share_consumer(client_class: Any) -> bool:
+    """Return whether this is a class of share consumers, which confluent-kafka has from 2.15 on."""
+    base = getattr(confluent_kafka, "ShareConsumer", None)
+    return base is not None and isinstance(client_class, type) and issubclass(client_class, base)
 
 
 def _is_producer(client_class: Any, *, asynchronous: bool) -> bool:

@@ -10,6 +10,7 @@ from groupwright.core import Kind, LoadCheckOutcome, Outcome, Phase
 from groupwright.core.metrics import label_table, metric_table
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.labels import (
+    ACKNOWLEDGEMENTS,
     BUCKETS_REASON,
     CALLBACKS,
     DURATION_BUCKETS,
@@ -28,6 +29,7 @@ LABEL_VALUES: Mapping[str, frozenset[str]] = {
     "kind": frozenset({*Kind, ""}),
     "state": frozenset(STATES),
     "request": frozenset(REQUESTS),
+    "type": frozenset(ACKNOWLEDGEMENTS),
 }
 
 _HEAD = """\

@@ -8,6 +8,7 @@ from groupwright.core.metrics import MetricType
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 from groupwright.instrumentation._metrics.parallel_catalogue import PARALLEL
 from groupwright.instrumentation._metrics.producer_catalogue import PRODUCERS
+from groupwright.instrumentation._metrics.share_catalogue import SHARE
 from groupwright.instrumentation._metrics.spec import ClientSpec, Merge
 
 _CONSUMER = ("group", "client_id")
@@ -434,5 +435,6 @@ CATALOGUE = (
     BUILD_INFO,
     ERRORS,
     *PARALLEL,
+    *SHARE,
     *PRODUCERS,
 )

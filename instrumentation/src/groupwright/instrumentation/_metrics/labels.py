@@ -11,6 +11,7 @@ REQUESTS = (
     "offset_fetch",
     "leave_group",
 )
+ACKNOWLEDGEMENTS = ("accept", "release", "reject")
 EVENT_OUTCOMES = ("sent", "dropped", "failed")
 
 LABELS = {
@@ -54,6 +55,7 @@ LABELS = {
     ),
     "request": "the request of the Kafka protocol: " + ", ".join(f"`{request}`" for request in REQUESTS),
     "error": "the name of Kafka's or librdkafka's error code",
+    "type": "of an acknowledgement: `accept`, `release` or `reject`, as the application said",
     "sink": "the name of the event sink",
     "rule": "the rule of advice, as in `groupwright doctor`",
     "version": "Groupwright's version",

@@ -202,7 +202,7 @@ def create_wrapped(
         config: The client's configuration, with librdkafka's callbacks already wrapped.
         arguments: Further arguments of the client's constructor.
     """
-    wrapped = _wrapped_class(cast("type", client_class), wrapper)
+    wrapped = wrapped_class(cast("type", client_class), wrapper)
     client: Any = wrapped.__new__(wrapped)
     client._groupwright_tracker = tracker  # noqa: SLF001 - set before the constructor, which may call methods
     on_commit = chain(tracker.on_commit, config.get("on_commit"), asynchronous=wrapper is not WrappedConsumer)
@@ -211,7 +211,7 @@ def create_wrapped(
 
 
 @functools.lru_cache(maxsize=128)
-def _wrapped_class(client_class: type, wrapper: type) -> Any:
+def wrapped_class(client_class: type, wrapper: type) -> Any:
     """Return the tracked subclass of a client class, with that class's name and docstring."""
     bases = (wrapper,) if issubclass(wrapper, client_class) else (client_class, wrapper)
 
