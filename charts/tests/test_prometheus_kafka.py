@@ -43,6 +43,9 @@ CULPRITS = {
 """By runbook, the members that its queries have to show: of each group the third one stalls, and is the
 slowest in its callbacks; the first static one is fenced."""
 
+MAY_BE_SILENT = {("Time to catch up, top ten", "{{group}} {{topic}}")}
+"""The storm may end before any lag shrinks."""
+
 SCRAPED_WITHIN = 2.0
 """Seconds after which a scrape has ended, so that what it brings is there."""
 
@@ -89,7 +92,7 @@ def test_a_storm_makes_the_alerts_fire_and_every_panel_shows_it(scene: Scene, tm
             return len(prometheus.query("groupwright_cluster_group_idle_members", window.end)) == 2
 
         wait_until(assignments_are_read, "the exporter has read the groups' assignments")
-        assert silent(prometheus, window) == set()
+        assert silent(prometheus, window) <= MAY_BE_SILENT
         shown = members_shown(prometheus, window)
         assert {page for page, culprits in CULPRITS.items() if not culprits & shown[page]} == set()
         assert shown["member-fenced"] <= CULPRITS["member-fenced"]
