@@ -42,7 +42,6 @@ UNSHOWN = {
         (spec.name for spec in clients.CATALOGUE if spec.name.startswith("groupwright_share_")),
         "only of share consumers, which have no rebalances",
     ),
-    "groupwright_coordinator_missing_seconds_total": "the log names each broker; a runbook has the query",
 }
 """Metrics that are neither shown nor alerted on, and why."""
 
