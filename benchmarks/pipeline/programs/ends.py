@@ -54,7 +54,7 @@ def main(topics: int, partitions: int, brokers: int) -> None:
                 known = cluster.topics(names)
                 described = time.perf_counter()
                 ids = {name: topic.id for name, topic in known.items()}
-                sample = EndOffsets(datetime.now(UTC), cluster.end_offsets(known), ids)
+                sample = EndOffsets(datetime.now(UTC), *cluster.log_bounds(known), ids)
                 queried = time.perf_counter()
                 tables.add(schemas.END_OFFSETS, end_offset_rows(spark, [sample]), Batch("sampler", number))
                 written = time.perf_counter()

@@ -97,6 +97,7 @@ def end_offset_rows(spark: SparkSession, fleet: Fleet, number: int) -> DataFrame
     rows = spark.range(number * a_day * partitions, (number + 1) * a_day * partitions).select(
         _topic(fleet, topic).alias("topic"),
         (F.col("id") % fleet.partitions).alias("partition"),
+        F.lit(0).alias("start_offset"),
         (turn * _RATE + _RATE + _RATE // 2).alias("end_offset"),
         time.alias("time"),
         _name(_ID, topic).alias("topic_id"),

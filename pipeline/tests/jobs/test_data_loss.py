@@ -140,11 +140,12 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_listed_is_left_out() -> N
     orders, events = KafkaTopic("o", 1), KafkaTopic("e", 1)
     any_, cluster = MagicMock(), MagicMock()
     cluster.topics.side_effect = [{"orders": orders, "events": events}, {"orders": orders}]
-    cluster.end_offsets.side_effect = [PipelineError("Kafka does not respond"), '{"orders-0": 5}']
+    bounds = ('{"orders-0": 2}', '{"orders-0": 5}')
+    cluster.log_bounds.side_effect = [PipelineError("Kafka does not respond"), bounds]
     context = JobContext(any_, any_, any_, any_, cluster, any_, any_)
     sample = context.sample_ends({"orders", "events"})
     assert sample is not None
-    assert (sample.offsets, sample.topic_ids) == ('{"orders-0": 5}', {"orders": "o"})
+    assert (sample.starts, sample.ends, sample.topic_ids) == (*bounds, {"orders": "o"})
 
     cluster.topics.side_effect = lambda _: {"orders": orders}
     cluster.offsets.side_effect = PipelineError("Kafka does not respond")

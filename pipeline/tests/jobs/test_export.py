@@ -14,6 +14,7 @@ TIME = datetime(2026, 11, 20, 8, tzinfo=UTC)
 ROW = {
     "topic": "orders",
     "partition": 0,
+    "start_offset": 0,
     "end_offset": 7,
     "time": TIME,
     "topic_id": None,

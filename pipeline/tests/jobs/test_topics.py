@@ -271,7 +271,7 @@ def test_a_batch_samples_once_if_it_reads_all_commits(
     assert [row.committed_offset for row in samples] == [2, 2]
 
 
-def test_log_end_offsets_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkSession) -> None:
+def test_the_bounds_of_logs_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkSession) -> None:
     """As Kafka's admin client lists them, one by one."""
     names = {"sampled", "sampled-2-0"}
     for name in names:
@@ -279,19 +279,22 @@ def test_log_end_offsets_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkS
     for partition, number in enumerate((4, 0, 2)):
         produce_events(kafka, "sampled", number, partition)
     produce_events(kafka, "sampled-2-0", 5, 1)
+    for deleted in kafka.admin().delete_records([TopicPartition("sampled-2-0", 1, 3)]).values():
+        deleted.result(PATIENCE)
     with connected(spark, {"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
         topics = cluster.topics(names)
         assert cluster.topics({*names, "never-created", "not a name!"}) == topics
-        listed = cluster.offsets(topics, "latest")
+        first, listed = (cluster.offsets(topics, position) for position in ("earliest", "latest"))
         now = datetime(2026, 11, 20, 8, tzinfo=UTC)
         ids = {name: topic.id for name, topic in topics.items()}
-        sample = EndOffsets(now, cluster.end_offsets(topics), ids)
+        sample = EndOffsets(now, *cluster.log_bounds(topics), ids)
     found = end_offset_rows(spark, [sample]).collect()
-    assert {(row.topic, row.partition, row.end_offset, row.topic_id) for row in found} == {
-        (name, partition, offset, ids[name])
+    assert {(row.topic, row.partition, row.start_offset, row.end_offset, row.topic_id) for row in found} == {
+        (name, partition, first[name][partition], offset, ids[name])
         for name, by_partition in listed.items()
         for partition, offset in by_partition.items()
     }
+    assert first["sampled-2-0"] == {0: 0, 1: 3, 2: 0}
     assert listed == {"sampled": {0: 4, 1: 0, 2: 2}, "sampled-2-0": {0: 0, 1: 5, 2: 0}}
     assert {(row.time.astimezone(UTC), row.date) for row in found} == {(now, now.date())}
 

@@ -16,7 +16,7 @@ FIRST, SECOND = date(2026, 11, 20), date(2026, 11, 21)
 def rows(spark: SparkSession, *offsets: int, day: date = FIRST) -> DataFrame:
     time = datetime(day.year, day.month, day.day, tzinfo=UTC)
     return spark.createDataFrame(
-        [("orders", 0, offset, time, None, day) for offset in offsets], END_OFFSETS.schema
+        [("orders", 0, 0, offset, time, None, day) for offset in offsets], END_OFFSETS.schema
     )
 
 

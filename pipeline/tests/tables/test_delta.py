@@ -26,6 +26,7 @@ def rows(spark: SparkSession, *offsets: int, day: date = FIRST) -> DataFrame:
         {
             "topic": "orders",
             "partition": 0,
+            "start_offset": 0,
             "end_offset": offset,
             "time": datetime(day.year, day.month, day.day, tzinfo=UTC),
             "topic_id": None,

@@ -294,6 +294,29 @@ def test_lag_is_what_was_not_committed_when_the_log_was_sampled(spark: SparkSess
     assert (twenty.lag_messages, twenty.lag_seconds) == (100, 9.9)
 
 
+def test_messages_that_were_deleted_are_no_lag(spark: SparkSession) -> None:
+    """The group has committed 70; then the log begins at 150, and then at its end."""
+    place = {"topic": "orders", "partition": 0}
+    commit = {"group_id": "billing", "committed_offset": 70, "tombstone": False, "log_offset": 0}
+    sampled = ((0, 0, 0), (10, 0, 100), (20, 150, 200), (30, 200, 200))
+    ends = [
+        {**place, "time": at(second), "start_offset": start, "end_offset": end}
+        for second, start, end in sampled
+    ]
+    found = lag.lag(
+        rows_of(spark, schemas.OFFSET_COMMITS, {**place, **commit, "log_time": at(5)}),
+        rows_of(spark, schemas.END_OFFSETS, *ends),
+    )
+    rows = found.orderBy("time").collect()
+    assert [(row.committed_offset, row.start_offset, row.lag_messages, row.lag_seconds) for row in rows] == [
+        (70, 0, 30, 2.9),
+        (70, 150, 50, 4.9),  # the message at 150 came as the end went from 150 to 151
+        (70, 200, 0, 0.0),
+    ]
+    last = lag.last_commits(found, rows_of(spark, schemas.OFFSET_COMMITS))
+    assert [row.committed_offset for row in last.collect()] == [70]
+
+
 @pytest.mark.parametrize("has_tombstone", [True, False])
 def test_a_topic_that_is_created_again_has_neither_the_lag_nor_the_commits_of_the_former_one(
     spark: SparkSession, *, has_tombstone: bool

@@ -193,11 +193,12 @@ QUARANTINE = base_table(
 )
 END_OFFSETS = make_table(
     "end_offsets",
-    "A sample of a partition's log-end offset.",
+    "A sample of a partition's log-end and log-start offset.",
     column("topic", STRING, "The topic."),
     column("partition", INT, "Its partition."),
+    column("start_offset", LONG, "The offset of the first message that has not been deleted."),
     column("end_offset", LONG, "The offset of the next message."),
-    column("time", TIME, "When the offset was sampled."),
+    column("time", TIME, "When the offsets were sampled."),
     column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
     date="Date of `time`.",
 )
@@ -313,8 +314,14 @@ LAG = _derived(
     column("partition", INT, "Its partition."),
     column("time", TIME, "When the log-end offset was sampled."),
     column("committed_offset", LONG, "The last offset committed by then."),
+    column("start_offset", LONG, "The log-start offset; messages below it have been deleted."),
     column("end_offset", LONG, "The log-end offset."),
-    column("lag_messages", LONG, "The difference, in messages."),
+    column(
+        "lag_messages",
+        LONG,
+        "The messages from the committed offset, or from the log-start offset if that is higher, to the "
+        "log-end offset.",
+    ),
     column(
         "lag_seconds",
         DOUBLE,

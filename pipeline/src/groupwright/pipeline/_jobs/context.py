@@ -123,12 +123,12 @@ class JobContext:
         return ends
 
     def sample_ends(self, topics: Collection[str]) -> EndOffsets | None:
-        """Sample the topics' log-end offsets; None if none of the topics exists any more."""
+        """Sample the topics' log-start and log-end offsets; None if none of the topics exists any more."""
 
         def query(existing: Mapping[str, KafkaTopic]) -> EndOffsets | None:
             time = datetime.now(UTC)
             ids = {name: topic.id for name, topic in existing.items()}
-            return EndOffsets(time, self.cluster.end_offsets(existing), ids) if existing else None
+            return EndOffsets(time, *self.cluster.log_bounds(existing), ids) if existing else None
 
         return self._of_existing_topics(query, topics)[1]
 

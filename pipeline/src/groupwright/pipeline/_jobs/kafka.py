@@ -41,7 +41,7 @@ class KafkaTopic:
 
 
 class Cluster:
-    """Admin client of a cluster. Only one thread at a time may call `end_offsets`."""
+    """Admin client of a cluster. Only one thread at a time may call `log_bounds`."""
 
     def __init__(self, jvm: Any, admin: Any, address: str, consumer_configuration: Any) -> None:
         """Wrap an admin client; use `connected` to create one."""
@@ -109,11 +109,11 @@ class Cluster:
             offsets[str(partition.topic())][int(partition.partition())] = int(result.offset())
         return self._with_ends(topics, offsets)
 
-    def end_offsets(self, topics: Mapping[str, KafkaTopic]) -> str:
-        """Return the last stable offset of all partitions, as a JSON object by `topic-partition`.
+    def log_bounds(self, topics: Mapping[str, KafkaTopic]) -> tuple[str, str]:
+        """Return the first and, queried later, the last stable offset of all partitions.
 
-        The request and the answer cross from and to Spark's JVM as a whole: a call for each partition takes
-        0.4 ms, which is minutes for a large cluster.
+        Both are JSON objects by `topic-partition`. The request and the answers cross to and from Spark's JVM
+        as a whole: a call for each partition takes 0.4 ms, which is minutes for a large cluster.
 
         Raises:
             PipelineError: The cluster does not respond.
@@ -130,10 +130,15 @@ class Cluster:
             if self._consumer is None:
                 consumer_class = self._class("org.apache.kafka.clients.consumer.KafkaConsumer")
                 self._consumer = consumer_class(self._consumer_configuration)
-            found = self._consumer.endOffsets(partitions, timeout)
+            bounds = (
+                self._consumer.beginningOffsets(partitions, timeout),
+                self._consumer.endOffsets(partitions, timeout),
+            )
         except Py4JJavaError as error:
             raise self._no_response(error) from None
-        return str(self._class("com.fasterxml.jackson.databind.ObjectMapper")().writeValueAsString(found))
+        mapper = self._class("com.fasterxml.jackson.databind.ObjectMapper")()
+        starts, ends = (str(mapper.writeValueAsString(offsets)) for offsets in bounds)
+        return starts, ends
 
     def close(self) -> None:
         """Close the connections, within 10 s."""
@@ -142,7 +147,7 @@ class Cluster:
             try:
                 self._consumer.close(timeout)
             except Py4JJavaError as error:  # a thread that did not end in time still uses it
-                _log.warning("The consumer of log-end offsets was not closed: %s", _cause(error).toString())
+                _log.warning("The consumer of sampled offsets was not closed: %s", _cause(error).toString())
         self._admin.close(timeout)
 
     def _with_ends(self, topics: Mapping[str, KafkaTopic], offsets: Offsets) -> Offsets:

@@ -1,4 +1,4 @@
-"""Samples of log-end offsets: rows of `end_offsets`, made by Spark from Kafka's answer as a whole."""
+"""Samples of the bounds of logs: rows of `end_offsets`, made by Spark from Kafka's answers as a whole."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,19 @@ _PARTITION = r"^(.*)-(\d+)$"
 
 @dataclass(frozen=True, slots=True)
 class EndOffsets:
-    """The log-end offsets of topics at one time.
+    """The log-end and log-start offsets of topics at one time.
 
     Attributes:
         time: When they were sampled, in UTC.
-        offsets: A JSON object of offsets by `topic-partition`. It stays text in Python: a cluster can have a
-            million partitions.
+        starts: The log-start offsets, a JSON object by `topic-partition`. It stays text in Python: a cluster
+            can have a million partitions.
+        ends: The log-end offsets of the same partitions, alike.
         topic_ids: The topics' ids, by topic.
     """
 
     time: datetime
-    offsets: str
+    starts: str
+    ends: str
     topic_ids: Mapping[str, str]
 
 
@@ -36,15 +38,25 @@ def end_offset_rows(spark: SparkSession, samples: Sequence[EndOffsets]) -> DataF
     table = pa.table(
         {
             "time": pa.array([each.time for each in samples], pa.timestamp("us", "UTC")),
-            "offsets": pa.array([each.offsets for each in samples], pa.string()),
+            "starts": pa.array([each.starts for each in samples], pa.string()),
+            "ends": pa.array([each.ends for each in samples], pa.string()),
             "ids": pa.array([list(each.topic_ids.items()) for each in samples], _TEXT_BY_TEXT),
         }
     )
     rows = spark.createDataFrame(table).coalesce(1)
-    exploded = rows.select(
-        "time", "ids", F.explode(F.from_json("offsets", "map<string,bigint>")).alias("name", "end_offset")
+    # A look-up in Spark's maps is a search; in order, both have the same partitions at the same places.
+    starts, ends = (
+        F.array_sort(F.map_entries(F.from_json(name, "map<string,bigint>"))) for name in ("starts", "ends")
     )
+    zipped = F.arrays_zip(starts.alias("start"), ends.alias("end"))
+    exploded = rows.select("time", "ids", F.inline(zipped))
     named = exploded.select(
+        "time",
+        "ids",
+        F.col("end.key").alias("name"),
+        F.col("start.value").alias("start_offset"),
+        F.col("end.value").alias("end_offset"),
+    ).select(
         "*",
         F.regexp_extract("name", _PARTITION, 1).alias("topic"),
         F.regexp_extract("name", _PARTITION, 2).alias("partition"),

@@ -1,8 +1,9 @@
 """`lag`: committed offsets compared with log-end offsets, in messages and in seconds.
 
-The jobs sample log-end offsets. Each sample is compared with the group's last commit before it. Lag in
-seconds is the age of the first uncommitted message. Its time of arrival is interpolated linearly between the
-last sample at or below the committed offset and the next sample.
+The jobs sample log-start and log-end offsets. Each sample is compared with the group's last commit before it.
+Messages below the log-start offset have been deleted, so a group reads on from there, and they are no lag.
+Lag in seconds is the age of the first message to read. Its time of arrival is interpolated linearly between
+the last sample at or below its offset and the next sample.
 """
 
 from datetime import date
@@ -31,11 +32,11 @@ def lag(commits: DataFrame, end_offsets: DataFrame, day: date | None = None) -> 
     """
     samples = end_offsets if day is None else end_offsets.where(F.col("date") == F.lit(day))
     arrived = _with_arrivals(_commits_at_samples(commits, samples), end_offsets)
-    caught_up = F.col("committed_offset") >= F.col("end_offset")
+    caught_up = F.col("position") >= F.col("end_offset")
     age = _micros("time") - F.col("arrived")
     rows = arrived.select(
         "*",
-        F.greatest(F.col("end_offset") - F.col("committed_offset"), F.lit(0)).alias("lag_messages"),
+        F.greatest(F.col("end_offset") - F.col("position"), F.lit(0)).alias("lag_messages"),
         F.when(caught_up | (age < 0), 0.0).otherwise(age / 1e6).alias("lag_seconds"),
         F.to_date("time").alias("date"),
     )
@@ -72,13 +73,15 @@ def last_commits(lag_rows: DataFrame, commits: DataFrame) -> DataFrame:
 
 
 def _commits_at_samples(commits: DataFrame, samples: DataFrame) -> DataFrame:
-    """Return each sample with each group's last commit before it."""
+    """Return each sample with each group's last commit before it, and the `position` to read on from."""
     groups = commits.select(*_GROUP_PARTITION).distinct()
-    sampled = samples.select(*_TOPIC_PARTITION, "time", "end_offset").join(groups, [*_PARTITION])
+    sampled = samples.select(*_TOPIC_PARTITION, "time", "start_offset", "end_offset").join(
+        groups, [*_PARTITION]
+    )
     events = commits.select(
         *_GROUP_PARTITION,
         F.col("log_time").alias("time"),
-        F.lit(None).cast("bigint").alias("end_offset"),
+        *(F.lit(None).cast("bigint").alias(name) for name in ("start_offset", "end_offset")),
         F.struct("log_offset", _offset_or_tombstone(), "topic_id").alias("commit"),
     ).unionByName(sampled, allowMissingColumns=True)
     # At equal times commits come before samples, whose `commit` is null.
@@ -93,12 +96,13 @@ def _commits_at_samples(commits: DataFrame, samples: DataFrame) -> DataFrame:
         events.withColumn("last", last)
         .where("end_offset is not null and last.committed_offset >= 0")
         .where("last.topic_id is null or topic_id is null or last.topic_id = topic_id")
-        .select(*_GROUP_PARTITION, "topic_id", "time", "end_offset", "last.committed_offset")
+        .select(*_GROUP_PARTITION, "topic_id", "time", "start_offset", "end_offset", "last.committed_offset")
+        .withColumn("position", F.greatest("committed_offset", "start_offset"))
     )
 
 
 def _with_arrivals(sampled: DataFrame, end_offsets: DataFrame) -> DataFrame:
-    """Add the arrival time of the first uncommitted message, as `arrived` in microseconds.
+    """Add the arrival time of the first message to read, as `arrived` in microseconds.
 
     It is null if the message was in the log before the first sample.
 
@@ -122,7 +126,7 @@ def _with_arrivals(sampled: DataFrame, end_offsets: DataFrame) -> DataFrame:
             F.lead("sampled").over(by_end).alias("sampled_above"),
         ).alias("around"),
     )
-    offsets = sampled.withColumn("at", F.col("committed_offset")).unionByName(ends, allowMissingColumns=True)
+    offsets = sampled.withColumn("at", F.col("position")).unionByName(ends, allowMissingColumns=True)
     # An offset sorts after all samples that end at it: its message had not arrived by then.
     below = (
         Window.partitionBy(*_TOPIC_PARTITION)
@@ -131,16 +135,16 @@ def _with_arrivals(sampled: DataFrame, end_offsets: DataFrame) -> DataFrame:
     )
     return (
         offsets.withColumn("around", F.last("around", ignorenulls=True).over(below))
-        .where("committed_offset is not null")
+        .where("position is not null")
         .select(*sampled.columns, "around.*")
         .withColumn("arrived", _interpolated())
     )
 
 
 def _interpolated() -> Column:
-    """Interpolate the arrival time of the message at `committed_offset` between the samples around it."""
+    """Interpolate the arrival time of the message at `position` between the samples around it."""
     below, above = F.col("end_below"), F.col("end_above")
-    fraction = (F.col("committed_offset") + 1 - below) / (above - below)
+    fraction = (F.col("position") + 1 - below) / (above - below)
     return F.col("sampled_below") + fraction * (F.col("sampled_above") - F.col("sampled_below"))
 
 
