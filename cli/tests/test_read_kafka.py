@@ -321,20 +321,17 @@ def test_no_broker_is_said(run: Run, command: tuple[str, ...]) -> None:
     )
 
 
+def give_to_bob(kafka: LocalKafka, kind: ResourceType, name: str) -> None:
+    """Leave a resource to a user, and to no other."""
+    literal, read = ResourcePatternType.LITERAL, AclOperation.READ
+    allow(kafka.admin(), AclBinding(kind, name, literal, "User:bob", "*", read, AclPermissionType.ALLOW))
+
+
 def test_a_secured_cluster_shows_what_the_credentials_allow(
-    kafka: LocalKafka, run: Run, tmp_path: Path
+    kafka: LocalKafka, run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The group `static` belongs to another user; groups without rights belong to all."""
-    right = AclBinding(
-        ResourceType.GROUP,
-        "static",
-        ResourcePatternType.LITERAL,
-        "User:bob",
-        "*",
-        AclOperation.READ,
-        AclPermissionType.ALLOW,
-    )
-    allow(kafka.admin(), right)
+    give_to_bob(kafka, ResourceType.GROUP, "static")
     config = tmp_path / "client.json"
     settings = kafka.secure_config(Listener.SASL_SSL, user="alice")
     config.write_text(json.dumps(settings))
@@ -351,6 +348,31 @@ def test_a_secured_cluster_shows_what_the_credentials_allow(
         forbidden = run(command, "static", **alice)
         assert (forbidden.exit_code, forbidden.stdout) == (5, "")
         assert "these credentials may not access the group 'static': " in forbidden.stderr
+
+    # Of groups that are not classic, brokers also check the topics.
+    give_to_bob(kafka, ResourceType.TOPIC, "orders")
+    for name, *options in (["groups"], ["lag", "--no-seconds"]):
+        partly = run(name, *options, "-o", "json", **alice)
+        assert partly.exit_code == 7
+        assert partly.stderr == f"groupwright {name}: these credentials may not describe flow, new, static\n"
+    listed = {row["group"]: row for row in json.loads(run("groups", "-o", "json", **alice).stdout)}
+    assert (listed["new"]["type"], listed["new"]["state"], listed["new"]["members"]) == (
+        *("consumer", "Stable"),
+        None,
+    )
+    assert "They need DESCRIBE on all topics of its members" in run("describe", "new", **alice).stderr
+    caplog.clear()
+    with Cluster(settings) as cluster:
+        source = AdminSource(cluster, GroupLimit(Patterns(), 100))
+        for _ in range(2):
+            snapshot = source.snapshot()
+            assert snapshot.left_out == {"excluded": 0, "max_groups": 0, "forbidden": 3}
+            shown = {group.group.id for group in snapshot.groups}
+            assert "classic" in shown
+            assert not {"flow", "new", "static"} & shown
+    assert [record.message.endswith("of their members: flow, new, static") for record in caplog.records] == [
+        True
+    ]
 
     config.write_text(json.dumps({**settings, "sasl.password": "wrong"}))
     wrong = run("groups", **alice)

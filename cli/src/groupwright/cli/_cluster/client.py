@@ -173,8 +173,13 @@ class Cluster:
             skip_forbidden: Whether groups that this client may list, but not describe, are left out.
         """
         described: dict[str, DescribedGroup] = {}
+        hidden: set[str] = set()
         for number, (request, read) in enumerate(DESCRIPTIONS):
-            remaining = [id_ for id_ in ids if id_ not in described or not described[id_].exists]
+            remaining = [
+                id_
+                for id_ in ids
+                if id_ not in hidden and (id_ not in described or not described[id_].exists)
+            ]
             try:
                 rows = self._send_to_coordinators(remaining, request, lambda response: response.groups)
             except ClusterConnectionError as error:
@@ -183,12 +188,15 @@ class Cluster:
                 raise self._unreachable(error) from None
             for id_, (row, coordinator) in rows.items():
                 if row.error_code in FORBIDDEN:
-                    if skip_forbidden:
-                        continue
-                    raise forbidden(f"the group {id_!r}", row.error_code, "DESCRIBE on the group")
-                if id_ not in described or not row.error_code:
+                    if not skip_forbidden:
+                        # Of groups that are not classic, brokers check the topics as well.
+                        is_topic = row.error_code == KafkaError.TOPIC_AUTHORIZATION_FAILED
+                        right = f"DESCRIBE on {'all topics of its members' if is_topic else 'the group'}"
+                        raise forbidden(f"the group {id_!r}", row.error_code, right)
+                    hidden.add(id_)
+                elif id_ not in described or not row.error_code:
                     described[id_] = read(row, coordinator)
-        return {id_: described[id_] for id_ in ids if id_ in described}
+        return {id_: described[id_] for id_ in ids if id_ in described and id_ not in hidden}
 
     def committed(self, ids: Collection[str]) -> dict[str, dict[TopicPartitionKey, CommittedOffset]]:
         """Return the committed offsets of groups; no partitions of a group that has none.

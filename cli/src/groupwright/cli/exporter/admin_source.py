@@ -1,15 +1,20 @@
 """Snapshots of a cluster, asked of its brokers."""
 
+import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from groupwright.cli._cluster.client import LATEST, Cluster
 from groupwright.cli._cluster.lag import Committed, lag_after
 from groupwright.cli._cluster.model import GroupType, ListedGroup
+from groupwright.cli._command_line.output import few
+from groupwright.cli._command_line.text import harmless
 from groupwright.cli.exporter.limits import GroupLimit
 from groupwright.cli.exporter.snapshot import HeldPartition, OffsetsTopicState, Snapshot
 from groupwright.core.offsets_topic import OFFSETS_TOPIC
+
+_logger = logging.getLogger("groupwright.exporter")
 
 
 class AdminSource:
@@ -24,6 +29,7 @@ class AdminSource:
         """
         self._cluster = cluster
         self._groups = groups
+        self._hidden: frozenset[str] = frozenset()
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot.
@@ -35,7 +41,8 @@ class AdminSource:
         listed, silent = cluster.groups()
         chosen, left_out = self._groups.choose([group.id for group in listed])
         topic = self._offsets_topic()
-        described = {id_: group for id_, group in cluster.describe(chosen).items() if group.exists}
+        found = cluster.describe(chosen, skip_forbidden=True)
+        described = {id_: group for id_, group in found.items() if group.exists}
         shared = {id_ for id_, group in described.items() if group.type is GroupType.SHARE}
         committed = {
             **self.committed([id_ for id_ in described if id_ not in shared], topic),
@@ -46,7 +53,7 @@ class AdminSource:
             time=time.time(),
             groups=tuple(lags.values()),
             states=_states(listed),
-            left_out=left_out,
+            left_out={**left_out, "forbidden": self._forbidden([id_ for id_ in chosen if id_ not in found])},
             generations=self.generations(),
             commits=self.commits(),
             held=topic.held,
@@ -69,6 +76,19 @@ class AdminSource:
     def commits(self) -> Mapping[str, int] | None:
         """Return the number of committed offsets since the start, by group; None if it is not known."""
         return None
+
+    # --- Rights -------------------------------------------------------------------------------------
+
+    def _forbidden(self, groups: Sequence[str]) -> int:
+        """Return the number of groups that the client may list, but not describe; log them once."""
+        if new := [id_ for id_ in groups if id_ not in self._hidden]:
+            _logger.warning(
+                "without series, since these credentials may not describe them, or not all topics of their "
+                "members: %s",
+                harmless(few(new)),
+            )
+        self._hidden = frozenset(groups)
+        return len(groups)
 
     # --- The offsets topic --------------------------------------------------------------------------
 

@@ -430,7 +430,7 @@ CATALOGUE: tuple[ExporterSpec, ...] = (
 
 STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 REASONS_STUCK = ("rebalancing", "no_progress")
-REASONS_LEFT_OUT = ("excluded", "max_groups")
+REASONS_LEFT_OUT = ("excluded", "max_groups", "forbidden")
 OUTCOMES = ("succeeded", "failed")
 RECORD_OUTCOMES = ("decoded", "failed")
 
@@ -446,7 +446,8 @@ LABELS = {
     "reason": "Of a stuck group: `rebalancing`: one rebalance has lasted for `--stuck-seconds`; "
     "`no_progress`: a member lags behind in a partition, by two messages or more, and its committed offset "
     "has not moved for `--stuck-seconds`. Of a group left out: `excluded`: by its name; `max_groups`: by "
-    "`--max-groups`.",
+    "`--max-groups`; `forbidden`: the credentials may list it, but not describe it or, if it is not "
+    "classic, all topics of its members.",
     "transactional_id": "`transactional.id` of the producer.",
     "version": "Version of Groupwright.",
     "source": "`admin` or `offsets-topic`.",
