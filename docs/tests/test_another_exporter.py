@@ -36,7 +36,7 @@ FACTORS = {"klag_consumer_lag_ms": 1000, "klag_consumer_lag_velocity": 100}
 def metric(expr: str) -> str:
     """Return the metric of an expression."""
     (name,) = set(re.findall(r"groupwright_\w+", expr))
-    return name
+    return str(name)
 
 
 def labels(spec: Any) -> dict[str, str]:
