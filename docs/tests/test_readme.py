@@ -48,7 +48,7 @@ def test_each_command_is_one_that_the_tests_or_ci_run() -> None:
 
 
 def test_the_readme_has_one_screen() -> None:
-    assert len(README.splitlines()) <= 90
+    assert len(README.splitlines()) <= 100
 
 
 def test_make_help_lists_what_people_need_in_three_groups() -> None:
