@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from groupwright.assignors import Assignor, Group, RangeAssignor, RebalanceProtocol, RoundRobinAssignor
+from groupwright.assignors import (
+    Assignor,
+    Group,
+    RangeAssignor,
+    RebalanceProtocol,
+    RoundRobinAssignor,
+    UniformAssignor,
+)
 from groupwright.consumer import ConfigurationError
 from groupwright.consumer._config.config import ConsumerConfig, is_broker_assigned, read_config
 from groupwright.consumer._config.network_config import Transport
@@ -211,6 +218,15 @@ def test_an_object_is_taken_as_it_is() -> None:
                 "in order of preference; not 7"
             ),
         ),
+        (
+            "range,uniform",
+            (
+                "partition.assignment.strategy has 'broker:uniform', which runs in the broker; to have it, "
+                "set group.protocol=consumer and group.remote.assignor=uniform"
+            ),
+        ),
+        ("broker:range", "partition.assignment.strategy has 'broker:range', which runs in the broker"),
+        ([UniformAssignor()], "partition.assignment.strategy has 'broker:uniform', which runs in the"),
         ([7], "partition.assignment.strategy has 7, which is neither a name nor an Assignor"),
         (
             Nameless(),

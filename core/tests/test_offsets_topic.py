@@ -2,7 +2,8 @@
 
 import pytest
 
-from groupwright.core.offsets_topic import java_hash, partition_for
+from groupwright.core.hash_order import java_hash
+from groupwright.core.offsets_topic import partition_for
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from groupwright.core import ErrorCode
-from groupwright.testing._simulation import hash_order, subscription
 from groupwright.testing._simulation import messages as msg
+from groupwright.testing._simulation import subscription
 from groupwright.testing._simulation.coordinator import Coordinator
 from groupwright.testing._simulation.settings import GroupSettings, KafkaVersion
 
@@ -607,20 +607,6 @@ def test_only_new_versions_describe_assignments_during_a_rebalance() -> None:
         described.append({member.assignment for member in broker.described().members})
 
     assert described == [{b""}, {b"", b"client-1"}]
-
-
-# --- Hash tables
-
-
-def test_hash_orders_are_those_of_java_and_scala() -> None:
-    """Expected orders are those of the JDK 17 and of Scala 2.13."""
-    names = ["range", "roundrobin", "sticky", "cooperative-sticky"]
-
-    assert sorted(hash_order.java_hash_map(names)) == sorted(names)
-    assert hash_order._java_hash("range") == 108280125
-    assert hash_order.java_hash_map(["b", "a"]) == ["a", "b"]
-    assert hash_order.scala_mutable_hash_map(["q", "a"]) == ["a", "q"]  # one bucket, sorted by hash
-    assert hash_order.java_hash_map(["q", "a"]) == ["q", "a"]  # one bucket, by insertion
 
 
 def test_a_subscription_is_read_to_its_end() -> None:

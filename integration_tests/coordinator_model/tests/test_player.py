@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from groupwright.testing._simulation import classic_group, hash_order
+from groupwright.core import hash_order
+from groupwright.testing._simulation import classic_group
 from groupwright.testing._simulation.settings import KafkaVersion
 from integration_tests.coordinator_model import runner
 from integration_tests.coordinator_model.network import ModelNetwork

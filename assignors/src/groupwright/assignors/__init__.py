@@ -7,6 +7,7 @@
   partitions. A custom assignor is a subclass of `Assignor` with a name and a method `assign`. The function
   `assign` runs an assignor and checks the result; `unassigned` returns the partitions that no member is
   assigned.
+- Broker: `UniformAssignor` and `BrokerRangeAssignor` are the broker's assignors (KIP-848), for studies.
 - Weights: a leader asks a `WeightSource` (`ProcessingTime`, `Throughput`, `Lag`, `WeightFunction`, or a
   custom one) for the weights of partitions, which `with_weights` puts into topics.
 - Leader: `perform_assignment` turns the members in JoinGroup's response into the assignments in SyncGroup's
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     )
     from groupwright.assignors._wire.owned import decode_previous_assignment
     from groupwright.assignors._wire.processing_times import sends_processing_times, sent_processing_times
+    from groupwright.assignors.broker import BrokerAssignor, BrokerRangeAssignor, UniformAssignor
     from groupwright.assignors.builtin import builtin_assignors, by_name
     from groupwright.assignors.co_partitioned import CoPartitionedStickyAssignor
     from groupwright.assignors.leader import perform_assignment
@@ -118,6 +120,9 @@ _MODULES = {
     "with_weights": "_model.weight_arrays",
     "GroupMeasurements": "_model.weight_source",
     "WeightSource": "_model.weight_source",
+    "BrokerAssignor": "broker",
+    "BrokerRangeAssignor": "broker",
+    "UniformAssignor": "broker",
     "CoPartitionedStickyAssignor": "co_partitioned",
     "LoadAwareAssignor": "load_aware",
     "LoadCheck": "load_check",
@@ -158,6 +163,8 @@ __all__ = [
     "AssignmentQuality",
     "Assignor",
     "AssignorError",
+    "BrokerAssignor",
+    "BrokerRangeAssignor",
     "CoPartitionedStickyAssignor",
     "CooperativeStickyAssignor",
     "DecodedMembers",
@@ -186,6 +193,7 @@ __all__ = [
     "Subscription",
     "Throughput",
     "Topic",
+    "UniformAssignor",
     "WeightFunction",
     "WeightSource",
     "assign",

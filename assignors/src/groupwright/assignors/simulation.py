@@ -12,6 +12,7 @@ from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol, c
 from groupwright.assignors._model.columns import Assignment, PartitionColumns, difference, partitions_of_keys
 from groupwright.assignors._model.group import NO_GENERATION, Group, Member
 from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic
+from groupwright.assignors.broker import BrokerAssignor
 from groupwright.assignors.errors import AssignorError
 
 
@@ -41,7 +42,7 @@ class SimulatedEvent:
         before: The group after the event and before the first rebalance, with the partitions that its members
             owned then.
         rebalances: The rebalances: none if the group has no members, and one if the assignor is not
-            cooperative.
+            cooperative. With a `BrokerAssignor`, the one is the target assignment.
         group: The settled group. Its members own their assignments, in the generation of the last rebalance.
     """
 
@@ -107,6 +108,8 @@ def simulate(
       subscribe to.
     - Members of an eager assignor revoke all partitions before they join, so the group settles after one
       rebalance. The assignor knows the previous owners only from its user data.
+    - Members of a `BrokerAssignor` own what they are assigned after one target assignment: the broker waits
+      for the members that revoke partitions without another rebalance (KIP-848).
 
     A member whose `user_data` is not None keeps it. Members that own partitions or have a generation at the
     beginning are in that generation: their assignors' `on_assignment` is called with these partitions first.
@@ -176,7 +179,7 @@ class _Members:
             rebalance, group = self._rebalanced(group)
             rebalances.append(rebalance)
             must_revoke = rebalance.revoked()
-            if not must_revoke:
+            if not must_revoke or isinstance(self._by_id[group.members[0].id], BrokerAssignor):
                 break
             if len(rebalances) == self._max_rebalances:
                 member, revoked = must_revoke[0]
@@ -202,7 +205,9 @@ class _Members:
         joined = Group(
             [self._joined(member, is_cooperative=is_cooperative) for member in group.members], group.topics
         )
-        assignment = assign(leader, joined, cooperative=is_cooperative)
+        assignment = assign(
+            leader, joined, cooperative=is_cooperative and not isinstance(leader, BrokerAssignor)
+        )
         generation = 1 + max(member.generation for member in group.members)
         for member in group.members:
             self._by_id[member.id].on_assignment(assignment[member.id], generation)

@@ -46,7 +46,14 @@ ASSIGNORS = {
 KAFKAS = tuple(name for name, traits in ASSIGNORS.items() if traits.java_class)
 """Names of Kafka's own assignors."""
 
+BROKER_PREFIX = "broker:"
+"""Prefix of the names of the broker's assignors: the broker has a `range` too."""
+BROKERS = (f"{BROKER_PREFIX}uniform", f"{BROKER_PREFIX}range")
+"""The assignors of groups of KIP-848, which run in the broker. Studies have them; no member takes them."""
+
 
 def is_cooperative(assignor: str) -> bool | None:
     """Return whether an assignor's rebalances are cooperative; None for an unknown name."""
+    if assignor in BROKERS:
+        return True
     return ASSIGNORS[assignor].cooperative if assignor in ASSIGNORS else None

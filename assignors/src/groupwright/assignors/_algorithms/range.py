@@ -9,11 +9,11 @@ from groupwright.assignors._model.columns import Assignment
 from groupwright.assignors._model.group import Group
 
 
-def plan_ranges(group: Group) -> Assignment:
-    """Return the assignment of `RangeAssignor`."""
+def plan_ranges(group: Group, *, with_racks: bool = True) -> Assignment:
+    """Return the assignment of `RangeAssignor`, or of `BrokerRangeAssignor`, which ignores racks."""
     indexed = IndexedGroup.of(group)
     subscriber_index = _ranges(indexed)
-    if any(member.rack is not None for member in group.members):
+    if with_racks and any(member.rack is not None for member in group.members):
         for topics, rack_aware in rack_aware_index(group, indexed):
             subscriber_index[indexed.starts[topics][:, np.newaxis] + np.arange(rack_aware.size)] = rack_aware
     return indexed.assignment_by_index(subscriber_index)

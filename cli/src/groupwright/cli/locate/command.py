@@ -13,7 +13,8 @@ from groupwright.cli._command_line.connection import (
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
 from groupwright.cli._command_line.output import Column, Output, OutputFormat, print_rows
-from groupwright.core.offsets_topic import OFFSETS_TOPIC, java_hash, partition_for
+from groupwright.core.hash_order import java_hash
+from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 
 COLUMNS = (
     Column("group", "GROUP"),

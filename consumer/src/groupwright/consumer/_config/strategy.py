@@ -2,8 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from groupwright.assignors import Assignor, GroupwrightError, RebalanceProtocol, by_name, check_assignor
+from groupwright.assignors import (
+    Assignor,
+    BrokerAssignor,
+    GroupwrightError,
+    RebalanceProtocol,
+    UniformAssignor,
+    by_name,
+    check_assignor,
+)
 from groupwright.consumer.errors import ConfigurationError
+from groupwright.core.assignor_traits import BROKER_PREFIX
 from groupwright.core.configuration import is_public, shown
 
 _STRATEGY = "partition.assignment.strategy"
@@ -17,7 +26,8 @@ def read_strategy(value: object) -> dict[str, Assignor]:
     """Read ``partition.assignment.strategy``: names, assignors, or a list of either, by preference.
 
     Raises:
-        ConfigurationError: A name is unknown, two assignors have one name, or their protocols do not match.
+        ConfigurationError: A name is unknown or that of the broker's assignor, two assignors have one name,
+            or their protocols do not match.
     """
     items: Sequence[object]
     if isinstance(value, str) and is_public(_STRATEGY, value):
@@ -71,9 +81,16 @@ def _read_assignor(item: object) -> Assignor:
         raise ConfigurationError(
             f"{_STRATEGY} has {shown(_STRATEGY, item)}, which is neither a name nor an Assignor"
         )
+    if item == "uniform":
+        item = UniformAssignor.name
     try:
         item = by_name(item) if isinstance(item, str) else item
         check_assignor(item)
     except GroupwrightError as error:
         raise ConfigurationError(f"{_STRATEGY}: {error}") from error
+    if isinstance(item, BrokerAssignor):
+        raise ConfigurationError(
+            f"{_STRATEGY} has {item.name!r}, which runs in the broker; to have it, set "
+            f"group.protocol=consumer and group.remote.assignor={item.name.removeprefix(BROKER_PREFIX)}"
+        )
     return item

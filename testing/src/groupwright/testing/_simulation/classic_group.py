@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from groupwright.core import ErrorCode
-from groupwright.testing._simulation import subscription
-from groupwright.testing._simulation.hash_order import (
+from groupwright.core.hash_order import (
     HashOrder,
     java_hash_map,
     scala_immutable_hash_map,
     scala_mutable_hash_map,
 )
+from groupwright.testing._simulation import subscription
 from groupwright.testing._simulation.messages import DescribedMember, JoinedMember, Protocol
 from groupwright.testing._simulation.records import GroupMetadataRecord, MemberRecord
 from groupwright.testing._simulation.settings import KafkaVersion

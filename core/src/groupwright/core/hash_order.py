@@ -1,9 +1,10 @@
-"""Iteration order of the hash tables in which Kafka's coordinators keep members and count votes.
+"""Java's hash of a string, and the order of the hash tables in which Kafka's coordinators keep members.
 
-Kafka breaks ties by this order: which member becomes leader when the leader is gone, and which protocol wins
-with as many votes as another. Member ids end in a random UUID, so in a real group the new leader is random;
-with known ids it is not. A table never shrinks, so for more than 11 members the order also depends on the
-past size of the group, which these functions do not know: they take the smallest table that fits.
+Kafka breaks ties by this order: which member becomes leader when the leader is gone, which protocol wins with
+as many votes as another, and to which members the broker's assignor assigns one partition more. Member ids
+end in a random UUID, so in a real group the new leader is random; with known ids it is not. A table never
+shrinks, so for more than 11 members the order also depends on the past size of the group, which these
+functions do not know: they take the smallest table that fits.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,6 +15,15 @@ HashOrder = Callable[[Iterable[str]], list[str]]
 _WORD = 0xFFFFFFFF
 _SMALLEST_TABLE = 16
 _CHUNK_BITS = 5
+
+
+def java_hash(text: str) -> int:
+    """Return Java's ``String.hashCode``: a signed int32 over the UTF-16 code units."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & _WORD
+    return _signed(value)
 
 
 def java_hash_map(keys: Iterable[str]) -> list[str]:
@@ -52,23 +62,14 @@ def _trie_order(keys: list[tuple[int, str]], shift: int = 0) -> list[str]:
     return order
 
 
-def _java_hash(text: str) -> int:
-    """Return `String.hashCode()`, as an unsigned number."""
-    units = text.encode("utf-16-be")
-    result = 0
-    for first, second in zip(units[::2], units[1::2], strict=True):
-        result = (31 * result + (first << 8 | second)) & _WORD
-    return result
-
-
 def _spread(key: str) -> int:
-    hashed = _java_hash(key)
+    hashed = java_hash(key) & _WORD
     return hashed ^ hashed >> 16
 
 
 def _improved(key: str) -> int:
     """Return `scala.collection.Hashing.improve` of the hash."""
-    hashed = _java_hash(key)
+    hashed = java_hash(key) & _WORD
     hashed = (hashed + ~(hashed << 9 & _WORD)) & _WORD
     hashed ^= hashed >> 14
     hashed = (hashed + (hashed << 4)) & _WORD
