@@ -25,8 +25,9 @@ _GROUP_CAUSES = {
     (GroupState.EMPTY, GroupState.PREPARING_REBALANCE): ["a member joins"],
     (GroupState.PREPARING_REBALANCE, GroupState.EMPTY): ["no member is left"],
     (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE): [
-        "all known members have joined,",
-        "or the rebalance timed out",
+        "all known members",
+        "have joined, or the",
+        "rebalance timed out",
     ],
     (GroupState.COMPLETING_REBALANCE, GroupState.PREPARING_REBALANCE): [
         "a member joins, leaves",
@@ -44,6 +45,7 @@ _NODE_LEFT = 10 + _HUB_WIDTH + _SPOKES
 _NODE_RIGHT = _NODE_LEFT + _NODE_WIDTH
 _ROW, _TOP, _LANE = 100, 34, 180
 _LINE = 15
+_LANE_CHARACTERS = 25
 _STYLE = """
 svg{font:13px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
 --paper:#fff;--ink:#1f2328;--line:#59636e;--node:#ddf4ff;--edge:#0969da}
@@ -176,6 +178,8 @@ class _Picture:
 
     def _add_lane(self, edge: tuple[str, str], lane: int) -> None:
         source, target = edge
+        if long := [line for line in self._edges[edge] if len(line) > _LANE_CHARACTERS]:
+            raise ValueError(f"{long} would lie over what is in the next lane: break the lines")
         begin, end = self._port(source), self._port(target)
         x = _NODE_RIGHT + 30 + lane * _LANE
         self._add_arrow(f"M{_NODE_RIGHT} {begin}H{x}V{end}H{_NODE_RIGHT + 7}", f"{_NODE_RIGHT},{end}", "left")
