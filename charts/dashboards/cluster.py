@@ -24,13 +24,14 @@ _NOW = Row(
         _stat(
             "Groups without members",
             "They consume nothing.",
-            'sum(groupwright_cluster_groups{@namespace, state="Empty"}) or vector(0)',
+            'sum(groupwright_cluster_groups{@namespace, state="Empty"}) '
+            "or 0 * sum(groupwright_cluster_groups{@namespace})",
             runbook="cluster-lag",
         ),
         _stat(
             "Stuck groups",
             "In a rebalance that does not end, or without progress.",
-            "sum(max by (@target, group) (groupwright_cluster_group_stuck{@group})) or vector(0)",
+            "sum(max by (@target, group) (groupwright_cluster_group_stuck{@group}))",
             limits=(Limit(1, "red"),),
             runbook="cluster-group-stuck",
         ),
@@ -307,12 +308,13 @@ _CLUSTER = Row(
             (
                 Query(
                     "max by (@target) (groupwright_cluster_offsets_topic_held_seconds{@namespace}) "
-                    "or vector(0)",
+                    "or 0 * max by (@target) (groupwright_cluster_offsets_topic_held_partitions{@namespace})",
                     "held back",
                 ),
                 Query(
                     "max by (transactional_id) "
-                    "(groupwright_cluster_offsets_transaction_age_seconds{@namespace}) or vector(0)",
+                    "(groupwright_cluster_offsets_transaction_age_seconds{@namespace}) "
+                    "or 0 * max(groupwright_cluster_offsets_topic_held_partitions{@namespace})",
                     "{{transactional_id}} open",
                 ),
             ),
@@ -330,7 +332,7 @@ _CLUSTER = Row(
                 ),
                 Query(
                     "sum by (@target) (groupwright_cluster_offsets_topic_held_messages{@namespace}) "
-                    "or vector(0)",
+                    "or 0 * sum by (@target) (groupwright_cluster_offsets_topic_held_partitions{@namespace})",
                     "records",
                 ),
             ),

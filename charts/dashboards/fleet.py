@@ -28,14 +28,16 @@ _NOW = Row(
         _stat(
             "Groups rebalancing",
             "Groups of which some member has asked to join, or waits for its assignment.",
-            "count(count by (@target, group) (member:groupwright_rebalancing:max{@group} == 1)) or vector(0)",
+            "count(count by (@target, group) (member:groupwright_rebalancing:max{@group} == 1)) "
+            "or 0 * count(member:groupwright_rebalancing:max{@group})",
             limits=SOME,
             runbook="rebalance-stuck",
         ),
         _stat(
             "Groups that rebalance much",
             "In the last hour as often as the storm's alert allows in its window.",
-            f"count(group:groupwright_rebalances:increase1h{{@group}} >= {_STORM.value:g}) or vector(0)",
+            f"count(group:groupwright_rebalances:increase1h{{@group}} >= {_STORM.value:g}) "
+            "or 0 * count(group:groupwright_rebalances:increase1h{@group})",
             limits=SOME,
             runbook="rebalance-storm",
         ),

@@ -141,6 +141,19 @@ def test_a_topic_has_no_seconds_while_nothing_is_known_of_one_partition_that_lag
     assert values(made, catalogue.LAG_SECONDS_UNKNOWN, "billing", "orders") == [1, 1, 1]
 
 
+def test_a_topic_is_not_caught_up_while_the_lag_of_one_partition_with_messages_is_not_known() -> None:
+    at_end, owner = PartitionLag("orders", 1, 500, 0, 500), lag().group.members[0]
+    made = pages(
+        GroupLag(lag().group, (PartitionLag("orders", 0, None, 0, 500, owner), at_end)),
+        GroupLag(lag().group, (PartitionLag("orders", 0, None, 500, 500, owner), at_end)),
+        GroupLag(lag().group, (PartitionLag("orders", 0, 600, 0, 500, owner), at_end)),
+        GroupLag(lag().group, (PartitionLag("orders", 0, 500, 0, 500, owner), at_end)),
+    )
+
+    assert values(made, catalogue.LAG_SECONDS, "billing", "orders") == [None, 0, None, 0]
+    assert values(made, catalogue.CATCH_UP, "billing", "orders") == [None, 0, None, 0]
+
+
 def test_nothing_is_interpolated_over_a_topic_that_was_created_again() -> None:
     """The new log reaches the end that the former one had, within one interval."""
     made = pages(
@@ -180,6 +193,7 @@ def test_partitions_without_a_committed_offset_are_counted_with_their_messages_w
 
     labels = ("billing", "orders")
     assert values(made, catalogue.LAG, *labels) == [None, None, None, 50]
+    assert values(made, catalogue.CATCH_UP, *labels) == [None] * 4
     assert values(made, catalogue.UNCOMMITTED, *labels) == [1, None, 1, 0]
     assert values(made, catalogue.UNCOMMITTED_MESSAGES, *labels) == [40, None, 50, 0]
     assert values(made, catalogue.ASSIGNED, *labels) == [1, None, 1, 1]

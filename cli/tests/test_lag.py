@@ -52,7 +52,7 @@ def test_lag_of_a_partition(
             By.TOPIC,
             [
                 ("billing", "orders", 130, 60.0),
-                ("billing", "payments", 0, 0.0),
+                ("billing", "payments", 0, None),  # of one partition nothing is known
                 ("billing", "gone", None, None),
             ],
         ),

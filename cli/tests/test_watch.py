@@ -54,6 +54,7 @@ def group(
     epoch: int | None = None,
     committed: Mapping[int, int] | None = None,
     ends: Mapping[int, int] | None = None,
+    topic_id: str = "",
 ) -> GroupLag:
     broker = Broker(1, "127.0.0.1", 9092)
     described = DescribedGroup("billing", type_, state, "consumer", "range", members, broker, epoch)
@@ -69,6 +70,7 @@ def group(
                 0,
                 (ends or {}).get(number, 100),
                 owners.get(number),
+                topic_id=topic_id,
             )
             for number in numbers
         ),
@@ -349,6 +351,17 @@ def test_a_reset_of_offsets_is_no_negative_rate_and_unknown_lag_is_said() -> Non
     assert sentence(
         LagReported(time=START, lag=watched(group(member("a", 0)))[0].view(START).lag, stalled=())
     ) == ("lag not known")
+
+
+def test_a_topic_that_was_created_again_is_another_one() -> None:
+    """Neither its messages nor its commits, or their absence, go on where the former topic's ended."""
+    former = [group(member("a", 0), committed={0: 10}, ends={0: 100}, topic_id="a")] * 14
+    new = [group(member("a", 0), committed={0: 10}, ends={0: 200}, topic_id="b")] * 3
+    watching, _ = watched(*former, *new)
+
+    assert watching.view(START).lag.produced == 0
+    assert watching.view(START).stalled == ()
+    assert watched(*former, *former)[0].view(START).stalled
 
 
 def test_a_partition_without_progress_is_named_through_rebalances_with_its_owner() -> None:

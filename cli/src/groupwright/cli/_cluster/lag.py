@@ -64,6 +64,13 @@ class PartitionLag:
             return None
         return max(0, self.end - max(self.committed, self.begin or 0))
 
+    @property
+    def may_lag(self) -> bool:
+        """True if the group has messages to read, or if that is not known."""
+        if self.lag is None:
+            return self.end is None or self.end > (self.begin or 0)
+        return self.lag > 0
+
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:

@@ -129,9 +129,9 @@ LAG_MAX = ExporterSpec(
 LAG_SECONDS = ExporterSpec(
     "groupwright_cluster_lag_seconds",
     MetricType.GAUGE,
-    "Age of the oldest message that is not committed, over the topic's partitions; 0 without lag; absent if "
-    "nothing is known of it. Times of arrival are interpolated between refreshes, so a burst's are wrong by "
-    "up to `--interval`.",
+    "Age of the oldest message that is not committed, over the topic's partitions; 0 if there is none; "
+    "absent if that is not known. Times of arrival are interpolated between refreshes, so a burst's are "
+    "wrong by up to `--interval`.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -202,8 +202,8 @@ VELOCITY = ExporterSpec(
 CATCH_UP = ExporterSpec(
     "groupwright_cluster_catch_up_seconds",
     MetricType.GAUGE,
-    "Time until the group has caught up with the topic at this velocity; 0 without lag; absent if the lag "
-    "does not shrink.",
+    "Time until the group has caught up with the topic at this velocity; 0 if it has; absent if the lag "
+    "does not shrink, or is not known.",
     _TOPIC,
     level=Level.TOPIC,
 )

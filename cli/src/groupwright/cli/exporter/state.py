@@ -206,11 +206,13 @@ class ExporterState:
             yield from self._lag_samples(labels, known, time)
         else:
             self._velocities.pop(labels, None)
-        unknown = sum(row.seconds is None for row in known)
         oldest = max((row.at_least for row in known), default=0.0)
-        if known and (oldest or not unknown):
+        is_caught_up = known and not any(row.lag.may_lag for row in rows)
+        if oldest or is_caught_up:
             yield catalogue.LAG_SECONDS, labels, oldest
-        yield catalogue.LAG_SECONDS_UNKNOWN, labels, unknown
+        yield catalogue.LAG_SECONDS_UNKNOWN, labels, sum(row.seconds is None for row in known)
+        if is_caught_up:
+            yield catalogue.CATCH_UP, labels, 0.0
         committed = [row.lag.committed for row in rows if row.lag.committed is not None]
         if committed:
             yield catalogue.COMMITTED, labels, sum(committed)
@@ -238,9 +240,7 @@ class ExporterState:
         velocity = self._velocities.setdefault(labels, LagVelocity()).update(lag, partitions, time)
         if velocity is not None:
             yield catalogue.VELOCITY, labels, velocity
-        if not lag:
-            yield catalogue.CATCH_UP, labels, 0.0
-        elif velocity is not None and velocity < 0:
+        if lag and velocity is not None and velocity < 0:
             yield catalogue.CATCH_UP, labels, lag / -velocity
         margins = [
             max(0, (row.lag.committed or 0) - row.lag.begin)

@@ -70,7 +70,7 @@ def lag(
 ) -> None:
     """Show how far groups are behind, in messages and in seconds, the largest lag first.
 
-    Seconds are the age of the oldest message that is not committed yet; 0 without lag. What is not known is a
+    Seconds are the age of the oldest message that is not committed yet; 0 without any. What is not known is a
     dash, and null in JSON. Partitions without a committed offset, or with one beyond the end of the log,
     count for nothing; where the others make a number, they are named below the table. With --by partition,
     each row also has the member that is assigned the partition.
@@ -134,6 +134,7 @@ def rows(
     """
     sums: dict[tuple[Any, ...], tuple[int | None, float | None]] = {}
     owners: dict[tuple[Any, ...], str] = {}
+    unknown: set[tuple[Any, ...]] = set()
     for lag in lags:
         names = member_names(lag.group.members)
         if by is By.GROUP:
@@ -145,9 +146,15 @@ def rows(
                 By.PARTITION: (lag.group.id, each.topic, each.partition),
             }[by]
             messages, seconds = sums.get(key, (None, None))
-            sums[key] = _sum(messages, each.lag), _max(seconds, _seconds(each, times, now))
+            of_partition = _seconds(each, times, now)
+            sums[key] = _sum(messages, each.lag), _max(seconds, of_partition)
+            if of_partition is None and each.may_lag:
+                unknown.add(key)
             if by is By.PARTITION and each.owner is not None:
                 owners[key] = names[each.owner.id]
+    for key in unknown:
+        messages, seconds = sums[key]
+        sums[key] = messages, seconds or None  # 0 would say that there is no lag
     columns = [column.key for column in COLUMNS[by]]
     ordered = sorted(
         sums.items(), key=lambda item: (-(item[1][0] if item[1][0] is not None else -1), item[0])

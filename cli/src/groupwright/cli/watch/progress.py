@@ -98,8 +98,16 @@ class Progress:
 
     def update(self, lag: GroupLag, time: float) -> None:
         """Take the group's next snapshot."""
-        before = self._partitions
-        self._partitions = {(each.topic, each.partition): each for each in lag.partitions}
+        self._partitions, former = (
+            {(each.topic, each.partition): each for each in lag.partitions},
+            self._partitions,
+        )
+        before = {  # without those of a topic that was created again
+            key: former[key]
+            for key, each in self._partitions.items()
+            if key in former and former[key].log == each.log
+        }
+        self._unmoved = {key: since for key, since in self._unmoved.items() if key in before}
         produced = consumed = 0
         for key, each in self._partitions.items():
             if key in before:
