@@ -247,6 +247,32 @@ def test_a_new_consumer_goes_on_with_the_counters_of_the_one_before(
     assert value("groupwright_rebalances_total", protocol="range", outcome="completed") == 3
 
 
+def test_clients_by_ever_new_names_have_a_bounded_number_of_series(
+    registry: CollectorRegistry, series: Series, new_consumer: NewConsumer, new_rebalance: NewRebalance
+) -> None:
+    """A consumer for each request of a web service has a name of its own. The last can still be scraped."""
+    stays = new_consumer(client_id="stays")
+    instrument(stays, registry=registry).rebalanced(new_rebalance())
+    for number in range(130):
+        consumer = new_consumer(client_id=f"c-{number}")
+        instrument(consumer, registry=registry).rebalanced(new_rebalance())
+        del consumer
+    gc.collect()
+
+    shown = clients(series)
+    assert shown == {"stays", *(f"c-{number}" for number in range(30, 130))}
+    again = new_consumer(client_id="c-30")  # it goes on with its counters, and stays
+    instrument(again, registry=registry).rebalanced(new_rebalance())
+    for number in range(200, 300):
+        consumer = new_consumer(client_id=f"c-{number}")
+        instrument(consumer, registry=registry)
+        del consumer
+    gc.collect()
+    assert clients(series) == {"stays", "c-30", *(f"c-{number}" for number in range(200, 300))}
+    labels = {"client_id": "c-30", "group": "billing", "protocol": "range", "outcome": "completed"}
+    assert registry.get_sample_value("groupwright_rebalances_total", labels) == 2
+
+
 class _SetsWhenCollected:
     def __init__(self, event: threading.Event) -> None:
         self._event = event

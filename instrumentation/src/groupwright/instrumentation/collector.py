@@ -36,6 +36,9 @@ from groupwright.instrumentation.sinks import EventSink
 C = TypeVar("C")
 _Client = Instrumentation | SampledClient[Any]
 
+_ENDED_CLIENTS = 100
+"""Ended clients whose counters stay: a process may create clients with ever new names."""
+
 _registry_lookup: "contextvars.ContextVar[list[Metrics] | None]" = contextvars.ContextVar(
     "groupwright_registry_lookup", default=None
 )
@@ -109,6 +112,8 @@ class Metrics:
         self._build = {name: _version(name) for name in ("groupwright", "confluent-kafka")}
         self._logger = logging.getLogger("groupwright.instrumentation")
         self._clients: list[_Client] = []
+        self._ended: dict[ClientLabels, None] = {}
+        """Labels of ended clients that have counters, in the order in which the clients ended."""
         self._pid = os.getpid()
         # Reentrant: a signal handler may remove a consumer while it interrupts a scrape.
         self._lock = threading.RLock()
@@ -261,19 +266,36 @@ class Metrics:
     def _update_clients(self) -> None:
         """Forget clients that no longer exist, after reading their totals for the last time.
 
-        Their counters stay. A forked process forgets the clients of its parent, which the parent reads.
+        Their counters stay, those of the last `_ENDED_CLIENTS`. A forked process forgets the clients of its
+        parent, which the parent reads.
         """
-        for each in self._forget_ended():
+        ended = self._forget_ended()
+        for each in ended:
             each.samples()
+        self._remove_counters([each.client_labels for each in ended])
 
     @locked
-    def _forget_ended(self) -> set[_Client]:
+    def _forget_ended(self) -> list[_Client]:
         if self._pid != os.getpid():
             self._pid, self._clients = os.getpid(), []
         alive = self._alive()
-        ended = set(self._clients).difference(alive)
+        ended = [each for each in self._clients if each not in alive]
         self._clients = alive
         return ended
+
+    @locked
+    def _remove_counters(self, ended: Iterable[ClientLabels]) -> None:
+        """Remove the counters of the clients that ended first, as soon as too many have ended."""
+        if self._publisher is not None:  # prometheus-client removes no counter from its files
+            return
+        for labels in ended:
+            self._ended.pop(labels, None)
+            self._ended[labels] = None
+        for labels in {each.client_labels for each in self._alive()}:
+            self._ended.pop(labels, None)  # another client goes on with them
+        for labels in [*self._ended][:-_ENDED_CLIENTS]:
+            del self._ended[labels]
+            self._families.remove(labels)
 
     @locked
     def _remove(self, removed: _Client) -> None:
