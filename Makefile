@@ -91,6 +91,7 @@ docs: $(VENV)/.dev ## Make the generated pages anew: references, dashboards
 	$(BIN)/python -m tools.assignor_pictures
 	$(BIN)/python -m tools.demo_picture
 	$(BIN)/python -m tools.references
+	$(BIN)/python -m tools.licences
 	$(BIN)/python -m groupwright.instrumentation.reference > instrumentation/REFERENCE.md
 	$(BIN)/python -m groupwright.pipeline.reference > pipeline/TABLES.md
 	$(BIN)/python -m groupwright.cli.exporter.reference > cli/EXPORTER.md

@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from integration_tests.harness.patience import PATIENCE
+from tools import licences
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -54,6 +55,17 @@ def metadata(wheel: Path) -> email.message.Message:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         return email.message_from_bytes(archive.read(name))
+
+
+@pytest.mark.slow
+def test_two_builds_are_equal_to_the_byte(built: Path, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, ROOT)
+    first, second = (
+        {file.name: file.read_bytes() for file in folder.iterdir()} for folder in (built, tmp_path)
+    )
+
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
 
 
 @pytest.mark.slow
@@ -206,6 +218,16 @@ def test_the_lock_file_satisfies_every_requirement() -> None:
 def test_the_lock_file_works_with_any_package_index() -> None:
     assert "://" not in LOCK.read_text(encoding="utf-8")
     assert "--hash=sha256:" in LOCK.read_text(encoding="utf-8")
+
+
+def test_the_page_of_licences_says_what_the_installed_packages_say() -> None:
+    """An older Python needs some packages more, so the page may have others besides."""
+    rows = re.findall(r"^\| ([\w-]+) \| (.+?) \|", licences.PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = dict(rows)
+
+    assert {
+        name: licence for name, (licence, _) in licences.licences().items() if listed.get(name) != licence
+    } == {}
 
 
 def test_runtime_requirements_have_lower_bounds() -> None:
