@@ -182,6 +182,40 @@ _GROUPS = Row(
             ),
             runbook="cluster-lag",
         ),
+        Panel(
+            "Behind open transactions, and without messages, top ten",
+            "Messages after the last stable offset, and offsets of markers and aborted messages: neither is "
+            "lag.",
+            "short",
+            (
+                Query(
+                    "topk(10, max by (@target, group, topic) "
+                    "(groupwright_cluster_held_messages{@group}) > 0)",
+                    "{{group}} {{topic}} held",
+                ),
+                Query(
+                    "topk(10, max by (@target, group, topic) "
+                    "(groupwright_cluster_unreadable_offsets{@group}) > 0)",
+                    "{{group}} {{topic}} unreadable",
+                ),
+            ),
+            width=12,
+            runbook="cluster-lag",
+        ),
+        Panel(
+            "Oldest open transaction, top ten",
+            "Age of the oldest transaction that holds messages of a topic back.",
+            "s",
+            (
+                Query(
+                    "topk(10, max by (@target, topic, transactional_id) "
+                    "(groupwright_cluster_topic_transaction_age_seconds{@namespace}))",
+                    "{{topic}} {{transactional_id}}",
+                ),
+            ),
+            width=12,
+            runbook="cluster-lag",
+        ),
     ),
 )
 

@@ -20,7 +20,7 @@ from groupwright.cli._cluster.description import described_classic
 from groupwright.cli._cluster.findings import findings
 from groupwright.cli._cluster.lag import GroupLag
 from groupwright.cli._cluster.lookup import member_names
-from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
+from groupwright.cli._cluster.model import DescribedGroup, GroupType, OpenTransaction, TopicMetadata
 from groupwright.cli.describe.command import document, partition_rows
 from groupwright.consumer.cluster import Broker
 from integration_tests.harness.described_groups import group, lag_of, member, partition, topic
@@ -114,6 +114,21 @@ def test_members_that_have_not_reached_their_target() -> None:
     assert odd(of)[1] == "a has not reached the target assignment yet."
     of = group(one, two, done, type_=GroupType.CONSUMER, state="Reconciling")
     assert odd(of)[1] == "a, b have not reached the target assignment yet."
+
+
+def test_messages_behind_an_open_transaction_have_its_id_and_age() -> None:
+    one = member()
+    of = lag_of(group(one), partition(stable=60, owner=one))
+    mine = OpenTransaction("payer", "Ongoing", 1, 100.0, {"orders": (0,)})
+    other = OpenTransaction("other", "Ongoing", 2, 50.0, {"orders": (1,)})
+
+    ends = "consumers with read_committed get them when it ends."
+    assert findings(of, ORDERS, [other, mine], 124.4) == [
+        f"40 messages of orders-0 are behind an open transaction of payer (24 s old): {ends}"
+    ]
+    assert findings(of, ORDERS, [], 124.4) == [
+        f"40 messages of orders-0 are behind an open transaction, which these credentials may not see: {ends}"
+    ]
 
 
 def test_topics_that_do_not_exist() -> None:
@@ -315,10 +330,11 @@ def test_names_of_members_are_short_and_differ() -> None:
 
 def test_rows_of_partitions() -> None:
     of = group(member())
+    partitions = partition(owner=of.members[0], stable=90), partition("old", committed=None)
 
-    assert partition_rows(lag_of(of, partition(owner=of.members[0]), partition("old", committed=None))) == [
-        {"topic": "orders", "partition": 0, "committed": 30, "end": 100, "lag": 70, "member": "worker"},
-        {"topic": "old", "partition": 0, "committed": None, "end": 100, "lag": None, "member": None},
+    assert [tuple(row.values()) for row in partition_rows(lag_of(of, *partitions))] == [
+        ("orders", 0, 30, 100, 60, 10, 0, "worker"),
+        ("old", 0, None, 100, None, None, None, None),
     ]
 
 

@@ -57,6 +57,8 @@ def lag(
     begin: int | None = 0,
     topic_id: str = "",
     protocol_type: str = "consumer",
+    stable: int | None = None,
+    has_message: bool | None = None,
 ) -> GroupLag:
     """A group whose first member is assigned a partition, as far as brokers return assignments."""
     is_known = type_ is not GroupType.CLASSIC or (state == "Stable" and protocol_type == "consumer")
@@ -69,7 +71,10 @@ def lag(
     )
     owner = made[0] if made and is_known else None
     error = "no leader" if end is None else ""
-    return GroupLag(described, (PartitionLag(*ORDERS, committed, begin, end, owner, error, topic_id),))
+    row = PartitionLag(
+        *ORDERS, committed, begin, end, owner, error, topic_id, stable=stable, has_message=has_message
+    )
+    return GroupLag(described, (row,))
 
 
 def pages(
@@ -397,6 +402,9 @@ def test_rebalances_that_follow_each_other_are_not_a_stuck_one() -> None:
         ([*[lag(5, 10)] * 2, lag(5, 10, members=[], state="Empty"), *[lag(5, 10)] * 2], [0] * 5),
         ([lag(5, 10, topic_id="a")] * 2 + [lag(5, 10, topic_id="b")] * 3, [0] * 5),
         ([lag(9, 10)] * 5, [0] * 5),  # the marker that ends a transaction
+        ([lag(9, 10, has_message=True)] * 5, [0, 0, 0, 1, 1]),
+        ([lag(5, 30, has_message=False)] * 5, [0] * 5),  # aborted messages and markers
+        ([lag(5, 30, stable=5)] * 5, [0] * 5),  # behind an open transaction
         ([lag(5, 10, members=[], state="Empty")] * 5, [0] * 5),
     ],
     ids=[
@@ -410,7 +418,10 @@ def test_rebalances_that_follow_each_other_are_not_a_stuck_one() -> None:
         "through a rebalance",
         "restarted",
         "created again",
-        "transactional",
+        "marker",
+        "one message",
+        "aborted",
+        "open",
         "empty",
     ],
 )
@@ -421,6 +432,37 @@ def test_a_group_is_stuck_when_its_committed_offset_does_not_move(
 
     assert values(made, catalogue.GROUP_STUCK, "billing", "no_progress") == stuck
     assert values(made, catalogue.STUCK_PARTITIONS, "billing", "orders") == stuck
+
+
+# --- Transactions -----------------------------------------------------------------------------------
+
+
+def test_messages_behind_an_open_transaction_and_offsets_without_messages_are_no_lag() -> None:
+    rows = (
+        PartitionLag("orders", 0, 5, 0, 10, stable=7),
+        PartitionLag("orders", 1, 5, 0, 30, stable=25, has_message=False),
+        PartitionLag("orders", 2, 5, 0, 6, stable=6, has_message=True),
+    )
+    (page,) = pages(GroupLag(lag().group, rows))
+
+    labels = ("billing", "orders")
+    assert values([page], catalogue.LAG, *labels) == [2 + 0 + 1]
+    assert values([page], catalogue.HELD, *labels) == [3 + 5]
+    assert values([page], catalogue.UNREADABLE, *labels) == [20]
+
+
+def test_the_oldest_transaction_that_holds_messages_of_a_topic_is_shown() -> None:
+    transactions = (
+        OpenTransaction("young", "Ongoing", 1, 90.0, {"orders": (0,)}),
+        OpenTransaction("old", "Ongoing", 2, 50.0, {"orders": (0,), "payments": (0,)}),
+        OpenTransaction("elsewhere", "Ongoing", 3, 10.0, {"orders": (1,)}),
+    )
+    state = ExporterState(Options())
+    page = state.update(Snapshot(100.0, (lag(5, 10, stable=5),), transactions=transactions))
+    ended = state.update(Snapshot(110.0, (lag(5, 10, stable=10),), transactions=()))
+
+    assert page.samples[catalogue.TOPIC_TRANSACTION_AGE] == {("orders", "old"): 50.0}
+    assert catalogue.TOPIC_TRANSACTION_AGE not in ended.samples
 
 
 # --- The offsets topic ------------------------------------------------------------------------------
@@ -579,11 +621,13 @@ def eventful() -> bytes:
     for number, (committed, end) in enumerate([(0, 10), (15, 20)]):
         snapshot = Snapshot(
             number * 20.0,
-            (lag(committed, end, type_=GroupType.CONSUMER, epoch=3),),
+            (lag(committed, end, type_=GroupType.CONSUMER, epoch=3, stable=end - 2),),
             states={"Stable": 1},
             commits={"billing": 7},
             held={3: HeldPartition(10, 12)},
-            transactions=(OpenTransaction("t", "Ongoing", 1, 0.0, {"__consumer_offsets": (3,)}),),
+            transactions=(
+                OpenTransaction("t", "Ongoing", 1, 0.0, {"__consumer_offsets": (3,), "orders": (0,)}),
+            ),
         )
         page = state.update(snapshot)
     assert page is not None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupwright.cli._cluster.findings import offset_notes
-from groupwright.cli._cluster.lag import PartitionLag, group_lags
+from groupwright.cli._cluster.lag import LogOffsets, PartitionLag, group_lags
 from groupwright.cli._cluster.model import CommittedOffset
 from groupwright.cli._command_line.suggest import unknown_group
 from groupwright.cli.lag.command import By, future_notes, rows
@@ -45,25 +45,68 @@ def test_lag_of_a_partition(
 
 
 @pytest.mark.parametrize(
+    ("committed", "stable", "has_message", "numbers"),
+    [
+        (30, 100, None, (70, 0, 0)),
+        (30, 60, None, (30, 40, 0)),  # an open transaction began at 60
+        (60, 60, None, (0, 40, 0)),
+        (80, 60, None, (0, 20, 0)),  # it reads uncommitted messages
+        (30, 60, True, (30, 40, 0)),
+        (30, 60, False, (0, 40, 30)),  # aborted messages and markers up to 60
+        (None, 60, None, (None, None, None)),
+    ],
+)
+def test_lag_counts_what_can_be_read(
+    committed: int | None,
+    stable: int,
+    has_message: bool | None,  # noqa: FBT001 - a parameter of the test
+    numbers: tuple[int | None, ...],
+) -> None:
+    """Numbers are the lag, the held messages and the unreadable offsets."""
+    found = partition(committed=committed, stable=stable, has_message=has_message)
+
+    assert (found.lag, found.held, found.unreadable) == numbers
+
+
+@pytest.mark.parametrize(
+    ("committed", "has_message", "is_behind"),
+    [(30, None, True), (99, None, False), (99, True, True), (30, False, False), (100, None, False)],
+)
+def test_one_offset_may_be_a_marker_unless_a_message_was_found(
+    committed: int,
+    has_message: bool | None,  # noqa: FBT001 - a parameter of the test
+    is_behind: bool,  # noqa: FBT001 - as above
+) -> None:
+    assert partition(committed=committed, stable=100, has_message=has_message).is_behind == is_behind
+
+
+def test_messages_behind_open_transactions_are_summed() -> None:
+    of = lag_of(group(), partition(stable=60), partition("orders", 1, stable=90), partition("payments"))
+
+    [row] = rows([of], {}, NOW, By.GROUP)
+    assert (row["messages"], row["held"]) == (30 + 60 + 70, 40 + 10)
+
+
+@pytest.mark.parametrize(
     ("by", "expected"),
     [
-        (By.GROUP, [("billing", 130, 60.0)]),
+        (By.GROUP, [("billing", 130, 60.0, 0)]),
         (
             By.TOPIC,
             [
-                ("billing", "orders", 130, 60.0),
-                ("billing", "payments", 0, None),  # of one partition nothing is known
-                ("billing", "gone", None, None),
+                ("billing", "orders", 130, 60.0, 0),
+                ("billing", "payments", 0, None, 0),  # of one partition nothing is known
+                ("billing", "gone", None, None, None),
             ],
         ),
         (
             By.PARTITION,
             [
-                ("billing", "orders", 0, 70, 5.0, None),
-                ("billing", "orders", 1, 60, 60.0, None),
-                ("billing", "payments", 0, 0, 0.0, None),
-                ("billing", "gone", 0, None, None, None),
-                ("billing", "payments", 1, None, None, None),
+                ("billing", "orders", 0, 70, 5.0, 0, None),
+                ("billing", "orders", 1, 60, 60.0, 0, None),
+                ("billing", "payments", 0, 0, 0.0, 0, None),
+                ("billing", "gone", 0, None, None, None, None),
+                ("billing", "payments", 1, None, None, None, None),
             ],
         ),
     ],
@@ -90,7 +133,7 @@ def test_the_age_of_a_message_from_the_future_is_not_known(ahead: float, seconds
     [row] = rows(lags, times, NOW, By.GROUP)
     notes = list(future_notes(lags, times, NOW))
 
-    assert row == {"group": "billing", "messages": 70, "seconds": seconds}
+    assert row == {"group": "billing", "messages": 70, "seconds": seconds, "held": 0}
     assert len(notes) == (seconds is None)
 
 
@@ -136,18 +179,21 @@ def test_partitions_of_a_group_are_those_that_it_owns_or_has_committed() -> None
     found = group_lags(
         {"billing": group(one)},
         {"billing": {("orders", 0): CommittedOffset(30), key: CommittedOffset(1)}},
-        {("orders", 0): 0, key: 0},
-        {("orders", 0): 100, key: 2},
-        {("orders", 1): "no leader"},
-        {"orders": "id-1"},
+        LogOffsets(
+            begins={("orders", 0): 0, key: 0},
+            ends={("orders", 0): 100, key: 2},
+            stable={("orders", 0): 90, key: 3},  # queried later
+            errors={("orders", 1): "no leader"},
+            topic_ids={"orders": "id-1"},
+        ),
     )["billing"]
 
     assert found.partitions == (
-        PartitionLag("orders", 0, 30, 0, 100, one, topic_id="id-1"),
+        PartitionLag("orders", 0, 30, 0, 100, one, topic_id="id-1", stable=90),
         PartitionLag("orders", 1, None, None, None, one, "no leader", "id-1"),
-        PartitionLag("orders", 2, 1, 0, 2, topic_id="id-1"),
+        PartitionLag("orders", 2, 1, 0, 3, topic_id="id-1", stable=3),
     )
-    assert found.total == 71
+    assert (found.total, found.held) == (62, 10)
 
 
 OFFSETS = st.none() | st.integers(0, 100)

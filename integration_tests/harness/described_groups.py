@@ -65,8 +65,12 @@ def partition(
     end: int | None = 100,
     owner: GroupMember | None = None,
     error: str = "",
+    stable: int | None = None,
+    has_message: bool | None = None,
 ) -> PartitionLag:
-    return PartitionLag(topic, number, committed, begin, end, owner, error)
+    return PartitionLag(
+        topic, number, committed, begin, end, owner, error, stable=stable, has_message=has_message
+    )
 
 
 def lag_of(of: DescribedGroup, *partitions: PartitionLag) -> GroupLag:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError
 
 from groupwright.cli._cluster import apis
 from groupwright.cli._cluster.description import DESCRIPTIONS
+from groupwright.cli._cluster.first_messages import FirstMessages, RecordKey, first_messages
 from groupwright.cli._cluster.model import (
     CommittedOffset,
     DescribedGroup,
@@ -71,6 +72,7 @@ class Cluster:
             self._connection = ClusterConnection({"client.id": "groupwright", **settings}, timeout=timeout)
         except ConfigurationError as error:
             raise CommandError(error.message, ExitStatus.USAGE) from None
+        self._settings = dict(settings)
         self._address = str(settings["bootstrap.servers"])
         self._brokers: dict[int, Broker] = {}
         self._coordinators: dict[str, int] = {}
@@ -307,6 +309,10 @@ class Cluster:
                     else:
                         known[key] = row.offset if row.offset >= 0 else None
         return known, errors
+
+    def first_messages(self, offsets: Collection[RecordKey], timeout: float) -> FirstMessages:
+        """Return the first messages at or after offsets, as a `read_committed` consumer reads them."""
+        return first_messages(self._settings, offsets, timeout)
 
     # --- Transactions -------------------------------------------------------------------------------
 

@@ -4,16 +4,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from groupwright.cli._cluster.group_history import NOT_REBALANCING
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
-from groupwright.cli._cluster.model import DescribedGroup, GroupType, TopicMetadata
-from groupwright.cli._command_line.output import few
+from groupwright.cli._cluster.model import DescribedGroup, GroupType, OpenTransaction, TopicMetadata
+from groupwright.cli._command_line.output import few, plural
 
 
-def findings(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
+def findings(
+    lag: GroupLag,
+    topics: Mapping[str, TopicMetadata],
+    transactions: Sequence[OpenTransaction] = (),
+    now: float = 0.0,
+) -> list[str]:
     """Return the findings of a group, the most serious first.
 
     Args:
         lag: The group with its lag.
         topics: The topics that the group subscribes to or has committed, as far as they exist.
+        transactions: The open transactions, the oldest first.
+        now: The time in seconds since the epoch.
     """
     group = lag.group
     return [
@@ -21,6 +28,7 @@ def findings(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> list[str]:
         *_undecodable(group),
         *_unknown_topics(group, topics),
         *_unread_partitions(lag, topics),
+        *_held(lag, transactions, now),
         *_offsets(lag),
         *_members(group),
     ]
@@ -78,6 +86,23 @@ def offset_notes(lags: Iterable[GroupLag]) -> Iterator[str]:
     for lag in lags:
         if lag.total is not None or lag.is_beyond_end:
             yield from (f"{lag.group.id}: {finding}" for finding in _offsets(lag))
+
+
+def _held(lag: GroupLag, transactions: Sequence[OpenTransaction], now: float) -> Iterator[str]:
+    held = [each for each in lag.partitions if each.held]
+    if not held:
+        return
+    holding = [
+        f"{each.transactional_id} ({max(0, round(now - each.started))} s old)"
+        for each in transactions
+        if any(row.partition in each.partitions.get(row.topic, ()) for row in held)
+    ]
+    of = f" of {few(holding)}" if holding else ", which these credentials may not see"
+    number = lag.held or 0
+    yield (
+        f"{plural(number, 'message')} of {_names(held)} {_verb(number, 'is', 'are')} behind an open "
+        f"transaction{of}: consumers with read_committed get them when it ends."
+    )
 
 
 def _offsets(lag: GroupLag) -> Iterator[str]:

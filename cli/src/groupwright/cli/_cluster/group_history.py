@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from groupwright.cli._cluster.lag import GroupLag, PartitionLag
+from groupwright.cli._cluster.lag import MARKER, GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupType
 
 if TYPE_CHECKING:
@@ -10,9 +10,6 @@ if TYPE_CHECKING:
 
 NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead", ""})
 """States outside rebalances."""
-
-MARKER = 1
-"""Lag of a group that has processed everything up to the marker that ends a transaction."""
 
 
 class GroupHistory:
@@ -37,8 +34,8 @@ class GroupHistory:
         self._assignment: int | None = None
         self._unmoved: dict[TopicPartitionKey, tuple[int | None, float]] = {}
         self._first_ends: dict[TopicPartitionKey, int] = {}
-        """Ends of the logs of partitions that are assigned and have no committed offset, when that was first
-        seen."""
+        """Last stable offsets of partitions that are assigned and have no committed offset, when that was
+        first seen."""
 
     def update(self, lag: GroupLag, generation: int | None, time: float) -> None:
         """Take the group's next snapshot.
@@ -64,14 +61,14 @@ class GroupHistory:
             self.rebalancing_since = time
         if group.is_assignment_known:  # else what was seen before goes on: rebalances are no progress
             self._first_ends = {
-                each.log: self._first_ends.get(each.log, each.end)
+                each.log: self._first_ends.get(each.log, each.stable_end)
                 for each in lag.partitions
-                if each.owner is not None and each.committed is None and each.end is not None
+                if each.owner is not None and each.committed is None and each.stable_end is not None
             }
             self._unmoved = {
                 each.log: self._since(each, time)
                 for each in lag.partitions
-                if each.owner is not None and self._unread(each) > MARKER
+                if each.owner is not None and self._is_behind(each)
             }
 
     def _changes(self, group: DescribedGroup, generation: int | None) -> int:
@@ -87,15 +84,15 @@ class GroupHistory:
         before, self._assignment = self._assignment, _fingerprint(group)
         return int(before not in {None, self._assignment})
 
-    def _unread(self, lag: PartitionLag) -> int:
-        """Return the messages that the group would have committed by now; 0 if that is not known.
+    def _is_behind(self, lag: PartitionLag) -> bool:
+        """Return whether there are messages that the group would have committed by now.
 
         Without a committed offset these are the messages since the partition was first seen to be assigned:
         the group reads them wherever `auto.offset.reset` says to begin.
         """
-        if lag.committed is None and lag.end is not None:
-            return lag.end - self._first_ends.get(lag.log, lag.end)
-        return lag.lag or 0
+        if lag.committed is None and lag.stable_end is not None:
+            return lag.stable_end - self._first_ends.get(lag.log, lag.stable_end) > MARKER
+        return lag.is_behind
 
     def _since(self, lag: PartitionLag, time: float) -> tuple[int | None, float]:
         """Return the committed offset, and since when it has been that while the partition lags."""

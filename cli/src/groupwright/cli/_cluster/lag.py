@@ -1,7 +1,11 @@
-"""Lag of groups: committed offsets beside the ends of logs."""
+"""Lag of groups: committed offsets beside the ends of logs.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+Lag counts what a group can read with `isolation.level=read_committed`: up to the last stable offset, which is
+the first offset of the oldest open transaction. Brokers do not return a group's isolation level.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
 from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, GroupMember, GroupType
@@ -9,6 +13,9 @@ from groupwright.core import TopicPartitionKey
 
 Committed = Mapping[str, Mapping[TopicPartitionKey, CommittedOffset]]
 """Committed offsets by group."""
+
+MARKER = 1
+"""Lag of a group that has processed everything up to the marker that ends a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +25,13 @@ class PartitionLag:
     Attributes:
         committed: The committed offset, of share groups the start offset; None if there is none.
         begin: The beginning of the log; None if it is not known.
-        end: The end of the log; None if it is not known.
+        end: The end of the log (high watermark); None if it is not known.
         owner: The member that is assigned the partition; None if there is none, or it is not known.
         error: Why the log's offsets are not known; empty if they are.
         topic_id: The topic's id; empty if it is not known.
+        stable: The last stable offset; None if the lag counts up to the end, as that of share groups.
+        has_message: Whether a reader found a message from the committed to the last stable offset: without
+            one, there are only markers of transactions, aborted and compacted messages. None if none looked.
     """
 
     topic: str
@@ -32,6 +42,8 @@ class PartitionLag:
     owner: GroupMember | None = None
     error: str = ""
     topic_id: str = ""
+    stable: int | None = field(default=None, kw_only=True)
+    has_message: bool | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -54,15 +66,51 @@ class PartitionLag:
         return 0 if self.committed is None or self.begin is None else max(0, self.begin - self.committed)
 
     @property
-    def lag(self) -> int | None:
-        """Messages from the committed offset to the end of the log.
+    def stable_end(self) -> int | None:
+        """The offset up to which the lag counts; None if it is not known."""
+        return self.end if self.stable is None else self.stable
 
-        None if either is not known, or if the offset is beyond the end: consumers then begin where
+    @property
+    def first_uncommitted(self) -> tuple[str, int, int]:
+        """Topic, partition, and the first offset that is not committed and still in the log."""
+        return self.topic, self.partition, max(self.committed or 0, self.begin or 0)
+
+    @property
+    def lag(self) -> int | None:
+        """Messages from the committed to the last stable offset.
+
+        Offsets without a message count, unless `has_message` tells that there are no others.
+
+        None if either is not known, or if the committed offset is beyond the end: consumers then begin where
         `auto.offset.reset` says.
+        """
+        return 0 if self.has_message is False else self._offsets_left
+
+    @property
+    def unreadable(self) -> int | None:
+        """Offsets from the committed to the last stable offset, if none has a message; else 0."""
+        return 0 if self.lag else self._offsets_left
+
+    @property
+    def held(self) -> int | None:
+        """Offsets after the last stable offset that are not committed; None if they are not known.
+
+        They are behind an open transaction. A group that reads uncommitted messages lags by `lag + held`.
         """
         if self.committed is None or self.end is None or self.is_beyond_end:
             return None
-        return max(0, self.end - max(self.committed, self.begin or 0))
+        return 0 if self.stable is None else max(0, self.end - max(self.stable, self.first_uncommitted[2]))
+
+    @property
+    def _offsets_left(self) -> int | None:
+        if self.committed is None or self.stable_end is None or self.is_beyond_end:
+            return None
+        return max(0, self.stable_end - self.first_uncommitted[2])
+
+    @property
+    def is_behind(self) -> bool:
+        """True if there is a message to read, or may be: one offset alone can be a transaction's marker."""
+        return bool(self.lag) and (self.has_message is True or self.lag != MARKER)
 
     @property
     def may_lag(self) -> bool:
@@ -82,13 +130,42 @@ class GroupLag:
     @property
     def total(self) -> int | None:
         """Lag of all partitions whose lag is known; None if there is none."""
-        known = [each.lag for each in self.partitions if each.lag is not None]
-        return sum(known) if known else None
+        return total(each.lag for each in self.partitions)
+
+    @property
+    def held(self) -> int | None:
+        """Sum of `PartitionLag.held`; None if none is known."""
+        return total(each.held for each in self.partitions)
 
     @property
     def is_beyond_end(self) -> bool:
         """True if a committed offset is beyond the end of its log."""
         return any(each.is_beyond_end for each in self.partitions)
+
+
+def total(values: Iterable[int | None]) -> int | None:
+    """Return the sum of the values that are known; None if there is none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffsets:
+    """Offsets of logs at one moment.
+
+    Attributes:
+        begins: Beginnings of logs.
+        ends: High watermarks.
+        stable: Last stable offsets.
+        errors: Why the end of a log is not known.
+        topic_ids: Ids of topics by their names, as far as they are known.
+    """
+
+    begins: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
+    ends: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
+    stable: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
+    errors: Mapping[TopicPartitionKey, str] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 def lag_of_groups(cluster: Cluster, groups: Mapping[str, DescribedGroup]) -> dict[str, GroupLag]:
@@ -104,51 +181,64 @@ def lag_after(
 ) -> dict[str, GroupLag]:
     """Return the lag of groups after committed offsets, which were queried before the ends of logs."""
     wanted = {key for id_, group in groups.items() for key in (*committed[id_], *owners(group))}
-    topics = cluster.topics({name for name, _ in wanted})
-    begins, _ = cluster.offsets(wanted, EARLIEST, topics=topics)
-    ends, errors = cluster.offsets(wanted, LATEST, topics=topics)
-    return group_lags(
-        groups, committed, begins, ends, errors, {name: each.id for name, each in topics.items()}
-    )
+    return group_lags(groups, committed, _log_offsets(cluster, wanted))
+
+
+def _log_offsets(cluster: Cluster, partitions: Collection[TopicPartitionKey]) -> LogOffsets:
+    """Return the offsets of logs.
+
+    Last stable offsets come after the ends, so that messages written meanwhile do not seem to be held.
+    """
+    topics = cluster.topics({name for name, _ in partitions})
+    begins, _ = cluster.offsets(partitions, EARLIEST, topics=topics)
+    ends, errors = cluster.offsets(partitions, LATEST, topics=topics)
+    stable, _ = cluster.offsets(partitions, LATEST, topics=topics, read_committed=True)
+    return LogOffsets(begins, ends, stable, errors, {name: each.id for name, each in topics.items()})
 
 
 def group_lags(
-    groups: Mapping[str, DescribedGroup],
-    committed: Committed,
-    begins: Mapping[TopicPartitionKey, int | None],
-    ends: Mapping[TopicPartitionKey, int | None],
-    errors: Mapping[TopicPartitionKey, str],
-    topic_ids: Mapping[str, str],
+    groups: Mapping[str, DescribedGroup], committed: Committed, logs: LogOffsets
 ) -> dict[str, GroupLag]:
     """Return the lag of groups, of whose partitions all offsets are known already.
 
     Args:
         groups: The groups by their names.
         committed: Their committed offsets.
-        begins: Beginnings of logs.
-        ends: Ends of logs.
-        errors: Why the end of a log is not known.
-        topic_ids: Ids of topics by their names, as far as they are known.
+        logs: Offsets of the logs.
     """
     return {
         id_: GroupLag(
             group,
             tuple(
-                PartitionLag(
-                    *key,
-                    committed=committed[id_][key].offset if key in committed[id_] else None,
-                    begin=begins.get(key),
-                    end=ends.get(key),
-                    owner=owned.get(key),
-                    error=errors.get(key, ""),
-                    topic_id=topic_ids.get(key[0], ""),
-                )
+                _partition(key, group, committed[id_].get(key), logs, owned)
                 for key in sorted({*committed[id_], *owned})
             ),
         )
         for id_, group in groups.items()
         for owned in [owners(group)]
     }
+
+
+def _partition(
+    key: TopicPartitionKey,
+    group: DescribedGroup,
+    committed: CommittedOffset | None,
+    logs: LogOffsets,
+    owned: Mapping[TopicPartitionKey, GroupMember],
+) -> PartitionLag:
+    # A share group reads uncommitted messages, unless share.isolation.level is changed (KIP-932).
+    stable = None if group.type is GroupType.SHARE else logs.stable.get(key)
+    end = logs.ends.get(key)
+    return PartitionLag(
+        *key,
+        committed=None if committed is None else committed.offset,
+        begin=logs.begins.get(key),
+        end=end if end is None or stable is None else max(end, stable),  # which was queried later
+        owner=owned.get(key),
+        error=logs.errors.get(key, ""),
+        topic_id=logs.topic_ids.get(key[0], ""),
+        stable=stable,
+    )
 
 
 def owners(group: DescribedGroup) -> dict[TopicPartitionKey, GroupMember]:

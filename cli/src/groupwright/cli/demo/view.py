@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -20,7 +19,7 @@ from groupwright.cli._command_line.exit import CommandError
 from groupwright.cli._command_line.output import is_live
 from groupwright.cli.demo.summary import Summary
 from groupwright.cli.demo.view_model import GONE, MemberRow, Progress, Status, StepState, ViewModel
-from groupwright.cli.watch.run import Snapshots, advance, now, take_snapshot
+from groupwright.cli.watch.run import GroupReader, Snapshots, advance, now
 from groupwright.cli.watch.view import Extra, frame
 from groupwright.cli.watch.watched_group import WatchedGroup
 from groupwright.consumer.cluster import Broker
@@ -172,7 +171,7 @@ class LiveView:
         """Ask the group's brokers, in the background, and once more at the end."""
         self.group.update(_not_there_yet(group), now())
         with Cluster(connection) as cluster:
-            take = partial(take_snapshot, cluster, group)
+            take = GroupReader(cluster, group).take
             with Snapshots(take, _SNAPSHOT_SECONDS) as self._snapshots:
                 yield
             self._snapshots = None

@@ -1,5 +1,6 @@
 """The command `groupwright describe`: one group, its members and its lag."""
 
+import time
 from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,12 @@ PARTITION_COLUMNS = (
     Column("committed", "COMMITTED", is_number=True),
     Column("end", "END", is_number=True),
     Column("lag", "LAG", is_number=True),
+    Column("held", "HELD", is_number=True),
+    Column("unreadable", "UNREADABLE", is_number=True),
     Column("member", "MEMBER"),
 )
+_IF_ANY = frozenset({"held", "unreadable"})
+"""Columns of partitions that a table has only if one of them is not 0."""
 _NAME = Column("name", "MEMBER")
 _HOST = Column("host", "HOST")
 _OPTIONAL_COLUMNS = (
@@ -61,14 +66,16 @@ def describe(
 ) -> None:
     """Describe a group: its findings first, then its coordinator, its members, and the lag of each partition.
 
-    Subscriptions and assignments of a classic group are known only while it is stable. CSV has the partitions
-    alone.
+    Subscriptions and assignments of a classic group are known only while it is stable. Lag counts to the last
+    stable offset; HELD are the messages after it, behind an open transaction, and UNREADABLE the offsets
+    after the committed one that have no message to read. CSV has the partitions alone.
 
     Examples:
     - groupwright describe billing --bootstrap-servers localhost:9092
     - groupwright describe billing --output json
     """
     from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.drained import uncommitted, with_messages
     from groupwright.cli._cluster.findings import findings
     from groupwright.cli._cluster.lag import lag_of_groups
 
@@ -77,13 +84,16 @@ def describe(
         Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster,
     ):
         described = find_group(cluster, group)
-        lag = lag_of_groups(cluster, {group: described})[group]
+        lags = lag_of_groups(cluster, {group: described})
+        read = cluster.first_messages(uncommitted(lags), timeout)
+        lag = with_messages(lags, read.has_message)[group]
+        transactions = cluster.open_transactions() if lag.held else []
         offsets_topic = cluster.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
         topics = cluster.topics(
             {topic for member in described.members for topic in member.topics}
             | {each.topic for each in lag.partitions}
         )
-        found = findings(lag, topics)
+        found = findings(lag, topics, transactions, time.time())
         partitions = None if offsets_topic is None else offsets_topic.partitions
         match output:
             case OutputFormat.JSON:
@@ -104,6 +114,8 @@ def partition_rows(lag: "GroupLag") -> list[dict[str, Any]]:
             "committed": each.committed,
             "end": each.end,
             "lag": each.lag,
+            "held": each.held,
+            "unreadable": each.unreadable,
             "member": None if each.owner is None else names[each.owner.id],
         }
         for each in lag.partitions
@@ -150,8 +162,11 @@ def document(lag: "GroupLag", found: Sequence[str], offsets_partitions: int | No
                 "partition": each.partition,
                 "committed": each.committed,
                 "begin": each.begin,
+                "stable": each.stable,
                 "end": each.end,
                 "lag": each.lag,
+                "held": each.held,
+                "unreadable": each.unreadable,
                 "member": None if each.owner is None else each.owner.id,
                 "error": each.error or None,
             }
@@ -220,4 +235,10 @@ def _print(lag: "GroupLag", found: Sequence[str], offsets_partitions: int | None
         out.print(table(rows, [_NAME, _HOST, *optional, _LAG, _ASSIGNED], out.width), crop=False)
     if lag.partitions:
         out.print()
-        out.print(table(partition_rows(lag), PARTITION_COLUMNS, out.width), crop=False)
+        rows = partition_rows(lag)
+        shown = [
+            each
+            for each in PARTITION_COLUMNS
+            if each.key not in _IF_ANY or any(row[each.key] for row in rows)
+        ]
+        out.print(table(rows, shown, out.width), crop=False)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from groupwright.cli._cluster.client import LATEST, Cluster
+from groupwright.cli._cluster.drained import DrainedPartitions
 from groupwright.cli._cluster.lag import Committed, lag_after
 from groupwright.cli._cluster.model import GroupType, ListedGroup
 from groupwright.cli._command_line.output import few
@@ -18,7 +19,7 @@ _logger = logging.getLogger("groupwright.exporter")
 
 
 class AdminSource:
-    """Takes snapshots with requests alone: nothing is read from topics."""
+    """Takes snapshots with requests; of groups that do not progress, one message of a partition is read."""
 
     def __init__(self, cluster: Cluster, groups: GroupLimit) -> None:
         """Create it.
@@ -30,6 +31,7 @@ class AdminSource:
         self._cluster = cluster
         self._groups = groups
         self._hidden: frozenset[str] = frozenset()
+        self._drained = DrainedPartitions(cluster.first_messages)
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot.
@@ -49,17 +51,16 @@ class AdminSource:
             **cluster.share_offsets(shared),
         }
         lags = lag_after(cluster, described, committed)
+        now = time.time()
         return Snapshot(
-            time=time.time(),
-            groups=tuple(lags.values()),
+            time=now,
+            groups=tuple(self._drained.mark(lags).values()),
             states=_states(listed),
             left_out={**left_out, "forbidden": self._forbidden([id_ for id_ in chosen if id_ not in found])},
             generations=self.generations(),
             commits=self.commits(),
             held=topic.held,
-            transactions=tuple(
-                each for each in cluster.open_transactions() if OFFSETS_TOPIC in each.partitions
-            ),
+            transactions=tuple(cluster.open_transactions()),
             silent_brokers=len(silent),
         )
 

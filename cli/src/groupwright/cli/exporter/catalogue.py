@@ -113,9 +113,9 @@ GROUP_COMMITS = ExporterSpec(
 LAG = ExporterSpec(
     "groupwright_cluster_lag",
     MetricType.GAUGE,
-    "Messages after the committed offsets, summed over the topic's partitions. Those without a committed "
-    "offset, or with one beyond the log's end, count for nothing; while a leader does not respond, the last "
-    "known end of the log counts.",
+    "Messages from the committed to the last stable offsets, summed over the topic's partitions. Those "
+    "without a committed offset, with one beyond the log's end, or without a message to read count for "
+    "nothing; while a leader does not respond, the last known end of the log counts.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -123,6 +123,22 @@ LAG_MAX = ExporterSpec(
     "groupwright_cluster_lag_max",
     MetricType.GAUGE,
     "Lag of the topic's partition that lags most, in messages.",
+    _TOPIC,
+    level=Level.TOPIC,
+)
+HELD = ExporterSpec(
+    "groupwright_cluster_held_messages",
+    MetricType.GAUGE,
+    "Uncommitted messages after the last stable offsets, behind open transactions; a group that reads "
+    "uncommitted messages lags by these, too.",
+    _TOPIC,
+    level=Level.TOPIC,
+)
+UNREADABLE = ExporterSpec(
+    "groupwright_cluster_unreadable_offsets",
+    MetricType.GAUGE,
+    "Offsets from the committed to the last stable one, in partitions without a message between them: "
+    "markers of transactions, aborted and compacted messages. They are no lag.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -237,7 +253,7 @@ STUCK_PARTITIONS = ExporterSpec(
 PARTITION_LAG = ExporterSpec(
     "groupwright_cluster_partition_lag",
     MetricType.GAUGE,
-    "Messages after the committed offset; only with `--by-partition`.",
+    "Messages from the committed to the last stable offset; only with `--by-partition`.",
     _PARTITION,
     level=Level.PARTITION,
 )
@@ -272,6 +288,14 @@ TOPIC_END = ExporterSpec(
     "Sum of the ends of the logs of the topic's partitions that groups consume; its rate is that of "
     "production.",
     ("topic",),
+    level=Level.CLUSTER,
+)
+TOPIC_TRANSACTION_AGE = ExporterSpec(
+    "groupwright_cluster_topic_transaction_age_seconds",
+    MetricType.GAUGE,
+    "Age of the oldest open transaction that has partitions of the topic with held messages; absent if there "
+    "is none, or the exporter may not see it.",
+    ("topic", "transactional_id"),
     level=Level.CLUSTER,
 )
 HELD_PARTITIONS = ExporterSpec(
@@ -393,6 +417,8 @@ CATALOGUE: tuple[ExporterSpec, ...] = (
     GROUP_COMMITS,
     LAG,
     LAG_MAX,
+    HELD,
+    UNREADABLE,
     LAG_SECONDS,
     LAG_SECONDS_UNKNOWN,
     COMMITTED,
@@ -411,6 +437,7 @@ CATALOGUE: tuple[ExporterSpec, ...] = (
     PARTITION_COMMITTED,
     GROUPS,
     TOPIC_END,
+    TOPIC_TRANSACTION_AGE,
     HELD_PARTITIONS,
     HELD_MESSAGES,
     HELD_SECONDS,

@@ -47,7 +47,7 @@ class Snapshot:
         generations: Generations of classic groups, as far as the source knows them.
         commits: Committed offsets since the source's start, by group; None if the source does not know.
         held: By number, the partitions of `__consumer_offsets` that transactions hold back.
-        transactions: Open transactions that have partitions of `__consumer_offsets`.
+        transactions: Open transactions.
         silent_brokers: Number of brokers that did not list their groups.
     """
 

@@ -114,7 +114,7 @@ class ExporterState:
         page = _Builder(self._options.max_series)
         groups = {group.group.id: group.group for group in snapshot.groups}
         page.add(self._cluster_samples(snapshot), Level.CLUSTER)
-        for sample in self._topic_ends(snapshot):
+        for sample in (*self._topic_ends(snapshot), *self._topic_transactions(snapshot)):
             page.add(iter([sample]), Level.CLUSTER)
         rows = {group.group.id: [*self._rows(group, snapshot.time)] for group in snapshot.groups}
         for group in snapshot.groups:
@@ -145,7 +145,7 @@ class ExporterState:
         """Return the age of the first message that is not committed, if it is known, and a lower bound."""
         if not lag.lag:
             return (None if lag.lag is None else 0.0), 0.0
-        arrived = self._ends.arrival(lag.log, max(lag.committed or 0, lag.begin or 0))
+        arrived = self._ends.arrival(lag.log, lag.first_uncommitted[2])
         if arrived is None:
             since = self._ends.since(lag.log)
             return None, 0.0 if since is None else time - since
@@ -172,6 +172,22 @@ class ExporterState:
                     ends[each.topic][each.partition] = each.end
         for topic, of_topic in ends.items():
             yield catalogue.TOPIC_END, (topic,), sum(of_topic.values())
+
+    def _topic_transactions(self, snapshot: Snapshot) -> Iterator["_Sample"]:
+        """Yield the age of the oldest transaction that holds messages of a topic back."""
+        held = {
+            (each.topic, each.partition)
+            for group in snapshot.groups
+            for each in group.partitions
+            if each.held and self._options.topics.select(each.topic)
+        }
+        seen: set[str] = set()
+        for transaction in sorted(snapshot.transactions, key=lambda each: each.started):
+            age = max(0.0, snapshot.time - transaction.started)
+            for topic, numbers in transaction.partitions.items():
+                if topic not in seen and any((topic, number) in held for number in numbers):
+                    seen.add(topic)
+                    yield catalogue.TOPIC_TRANSACTION_AGE, (topic, transaction.transactional_id), age
 
     def _group_samples(self, lag: GroupLag, rows: list["_Row"], snapshot: Snapshot) -> Iterator["_Sample"]:
         group, history = lag.group, self._groups[lag.group.id]
@@ -221,7 +237,9 @@ class ExporterState:
         if group.is_assignment_known:
             owned = [row.lag for row in rows if row.lag.owner is not None]
             uncommitted = [lag for lag in owned if lag.committed is None]
-            messages = sum(lag.end - (lag.begin or 0) for lag in uncommitted if lag.end is not None)
+            messages = sum(
+                lag.stable_end - (lag.begin or 0) for lag in uncommitted if lag.stable_end is not None
+            )
             yield catalogue.ASSIGNED, labels, len(owned)
             yield catalogue.UNCOMMITTED, labels, len(uncommitted)
             yield catalogue.UNCOMMITTED_MESSAGES, labels, messages
@@ -236,6 +254,8 @@ class ExporterState:
         lag = sum(lags)
         yield catalogue.LAG, labels, lag
         yield catalogue.LAG_MAX, labels, max(lags)
+        yield catalogue.HELD, labels, sum(row.lag.held or 0 for row in rows)
+        yield catalogue.UNREADABLE, labels, sum(row.lag.unreadable or 0 for row in rows)
         partitions = hash(frozenset(row.lag.log for row in rows))
         velocity = self._velocities.setdefault(labels, LagVelocity()).update(lag, partitions, time)
         if velocity is not None:

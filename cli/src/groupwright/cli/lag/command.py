@@ -22,14 +22,19 @@ from groupwright.cli._command_line.text import harmless
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.first_messages import RecordKey
     from groupwright.cli._cluster.lag import GroupLag, PartitionLag
-    from groupwright.cli._cluster.record_times import RecordKey
 
 _CLOCK_SKEW = 10.0
 """Seconds by which the clocks of producers, brokers and this machine may differ."""
 _GROUP = Column("group", "GROUP")
 _TOPIC = Column("topic", "TOPIC")
-_NUMBERS = (Column("messages", "MESSAGES", is_number=True), Column("seconds", "SECONDS", is_number=True))
+_HELD = Column("held", "HELD", is_number=True)
+_NUMBERS = (
+    Column("messages", "MESSAGES", is_number=True),
+    Column("seconds", "SECONDS", is_number=True),
+    _HELD,
+)
 
 
 class By(StrEnum):
@@ -70,23 +75,27 @@ def lag(
 ) -> None:
     """Show how far groups are behind, in messages and in seconds, the largest lag first.
 
-    Seconds are the age of the oldest message that is not committed yet; 0 without any. What is not known is a
-    dash, and null in JSON. Partitions without a committed offset, or with one beyond the end of the log,
-    count for nothing; where the others make a number, they are named below the table. With --by partition,
-    each row also has the member that is assigned the partition.
+    Messages count to the last stable offset, as a consumer with isolation.level=read_committed reads them.
+    Those after it, behind open transactions, are HELD. Seconds are the age of the oldest message that is not
+    committed yet; 0 without any. What is not known is a dash, and null in JSON. Partitions without a
+    committed offset, or with one beyond the end of the log, count for nothing; where the others make a
+    number, they are named below the table. With --by partition, each row also has the member that is
+    assigned the partition.
+
+    A partition without a message to read has no lag, though markers of transactions and aborted messages may
+    follow the committed offset. With --no-seconds nothing is read, so that these offsets count.
 
     Examples:
     - groupwright lag --bootstrap-servers localhost:9092
     - groupwright lag billing --by partition --output csv
     """
     from groupwright.cli._cluster.client import Cluster
+    from groupwright.cli._cluster.drained import uncommitted, with_messages
     from groupwright.cli._cluster.findings import offset_notes
     from groupwright.cli._cluster.lag import lag_of_groups
-    from groupwright.cli._cluster.record_times import record_times
 
     with errors_reported("lag"):
-        settings = connection_settings(bootstrap_servers, config)
-        with Cluster(settings, timeout=timeout) as cluster:
+        with Cluster(connection_settings(bootstrap_servers, config), timeout=timeout) as cluster:
             listed, silent = cluster.groups()
             _check_exist(groups or [], cluster, [each.id for each in listed])
             if groups:
@@ -94,9 +103,16 @@ def lag(
             else:
                 described = cluster.describe([each.id for each in listed], skip_forbidden=True)
             lags = lag_of_groups(cluster, described)
-            times = record_times(settings, _first_unread(lags.values()), timeout) if seconds else {}
+            times: Mapping[RecordKey, float | None] = {}
+            if seconds:
+                found = cluster.first_messages(uncommitted(lags), timeout)
+                times, lags = found.times, with_messages(lags, found.has_message)
         now = time.time()
-        print_rows(rows(lags.values(), times, now, by), COLUMNS[by], output)
+        found_rows = rows(lags.values(), times, now, by)
+        columns = [
+            each for each in COLUMNS[by] if each is not _HELD or any(row["held"] for row in found_rows)
+        ]
+        print_rows(found_rows, columns if output is OutputFormat.TABLE else COLUMNS[by], output)
     print_notes("lag", [*offset_notes(lags.values()), *future_notes(lags.values(), times, now)])
     for broker, reason in silent.items():
         typer.echo(f"groupwright lag: broker {broker} did not list its groups: {reason}", err=True)
@@ -112,17 +128,8 @@ def _check_exist(wanted: Iterable[str], cluster: "Cluster", known: list[str]) ->
             raise unknown_group(group, known)
 
 
-def _first_unread(lags: Iterable["GroupLag"]) -> set["RecordKey"]:
-    return {_unread(each) for lag in lags for each in lag.partitions if each.lag}
-
-
-def _unread(lag: "PartitionLag") -> "RecordKey":
-    """Return the first offset of a partition that is not committed and still in the log."""
-    return lag.topic, lag.partition, max(lag.committed or 0, lag.begin or 0)
-
-
 def rows(
-    lags: Iterable["GroupLag"], times: Mapping["RecordKey", float], now: float, by: By
+    lags: Iterable["GroupLag"], times: Mapping["RecordKey", float | None], now: float, by: By
 ) -> list[dict[str, Any]]:
     """Return the rows of the table, the largest lag first.
 
@@ -132,29 +139,31 @@ def rows(
         now: The time in seconds since the epoch.
         by: What a row stands for.
     """
-    sums: dict[tuple[Any, ...], tuple[int | None, float | None]] = {}
+    from groupwright.cli._cluster.lag import total
+
+    sums: dict[tuple[Any, ...], tuple[int | None, float | None, int | None]] = {}
     owners: dict[tuple[Any, ...], str] = {}
     unknown: set[tuple[Any, ...]] = set()
     for lag in lags:
         names = member_names(lag.group.members)
         if by is By.GROUP:
-            sums[(lag.group.id,)] = None, None
+            sums[(lag.group.id,)] = None, None, None
         for each in lag.partitions:
             key = {
                 By.GROUP: (lag.group.id,),
                 By.TOPIC: (lag.group.id, each.topic),
                 By.PARTITION: (lag.group.id, each.topic, each.partition),
             }[by]
-            messages, seconds = sums.get(key, (None, None))
+            messages, seconds, held = sums.get(key, (None, None, None))
             of_partition = _seconds(each, times, now)
-            sums[key] = _sum(messages, each.lag), _max(seconds, of_partition)
+            sums[key] = total((messages, each.lag)), _max(seconds, of_partition), total((held, each.held))
             if of_partition is None and each.may_lag:
                 unknown.add(key)
             if by is By.PARTITION and each.owner is not None:
                 owners[key] = names[each.owner.id]
     for key in unknown:
-        messages, seconds = sums[key]
-        sums[key] = messages, seconds or None  # 0 would say that there is no lag
+        messages, seconds, held = sums[key]
+        sums[key] = messages, seconds or None, held  # 0 would say that there is no lag
     columns = [column.key for column in COLUMNS[by]]
     ordered = sorted(
         sums.items(), key=lambda item: (-(item[1][0] if item[1][0] is not None else -1), item[0])
@@ -165,30 +174,32 @@ def rows(
     return rows
 
 
-def _seconds(lag: "PartitionLag", times: Mapping["RecordKey", float], now: float) -> float | None:
+def _seconds(lag: "PartitionLag", times: Mapping["RecordKey", float | None], now: float) -> float | None:
     if lag.lag is None:
         return None
     if not lag.lag:
         return 0.0
-    time_of_first = times.get(_unread(lag))
+    time_of_first = times.get(lag.first_uncommitted)
     if time_of_first is None or time_of_first > now + _CLOCK_SKEW:
         return None
     return max(0.0, round(now - time_of_first, 3))
 
 
-def future_notes(lags: Iterable["GroupLag"], times: Mapping["RecordKey", float], now: float) -> Iterator[str]:
+def future_notes(
+    lags: Iterable["GroupLag"], times: Mapping["RecordKey", float | None], now: float
+) -> Iterator[str]:
     """Yield of which groups a message that is not committed has a timestamp in the future."""
     for lag in lags:
-        ahead = [each.name for each in lag.partitions if times.get(_unread(each), now) > now + _CLOCK_SKEW]
+        ahead = [
+            each.name
+            for each in lag.partitions
+            if (times.get(each.first_uncommitted) or now) > now + _CLOCK_SKEW
+        ]
         if ahead:
             yield (
                 f"{lag.group.id}: The first message of {few(ahead)} that is not committed has a timestamp "
                 "in the future, so its age is not known."
             )
-
-
-def _sum(total: int | None, value: int | None) -> int | None:
-    return total if value is None else value + (total or 0)
 
 
 def _max(largest: float | None, value: float | None) -> float | None:

@@ -100,7 +100,7 @@ def _watch(
         typer.echo(f"groupwright watch: waiting for the group {group!r}", err=True)
         run.wait_for(cluster, group, interval=interval, end=end)
     with (
-        run.Snapshots(lambda: run.take_snapshot(cluster, group), interval) as snapshots,
+        run.Snapshots(run.GroupReader(cluster, group).take, interval) as snapshots,
         _reporter(group, output, once=once) as reporter,
     ):
         run.watch(snapshots, watched, reporter, interval=interval, end=end, once=once)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from groupwright.cli._cluster.group_history import MARKER
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.core import TopicPartitionKey
 
@@ -36,7 +35,8 @@ class LagRate:
 
     Attributes:
         lag: Messages; None if the lag of no partition is known.
-        produced: Messages a second produced to the group's partitions; None before the second snapshot.
+        produced: Messages a second by which the last stable offsets of the group's partitions advance; None
+            before the second snapshot.
         consumed: Messages a second that the group committed, likewise.
         trend: Direction of the lag.
     """
@@ -111,7 +111,7 @@ class Progress:
         produced = consumed = 0
         for key, each in self._partitions.items():
             if key in before:
-                produced += _advance(before[key].end, each.end)
+                produced += _advance(before[key].stable_end, each.stable_end)
                 consumed += _advance(before[key].committed, each.committed)
         last = self._samples[-1] if self._samples else _Sample(time, 0, 0)
         self._samples.append(_Sample(time, last.produced + produced, last.consumed + consumed))
@@ -120,7 +120,7 @@ class Progress:
         self._unmoved = {
             key: self._since(key, each.committed, time)
             for key, each in self._partitions.items()
-            if each.committed is not None and each.lag is not None and each.lag > MARKER
+            if each.committed is not None and each.is_behind
         }
 
     def _since(self, key: TopicPartitionKey, committed: int, time: float) -> tuple[int, float]:

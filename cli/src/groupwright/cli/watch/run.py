@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Self
 
 from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._cluster.drained import DrainedPartitions
 from groupwright.cli._cluster.lag import GroupLag, lag_of_groups
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.watch.events import Event
@@ -29,13 +30,22 @@ def now() -> float:
 _STARTED = time.time() - time.monotonic()
 
 
-def take_snapshot(cluster: Cluster, group: str) -> GroupLag:
-    """Return a group as it is now.
+class GroupReader:
+    """Takes snapshots of a group."""
 
-    Raises:
-        CommandError: Brokers do not respond, or refuse.
-    """
-    return lag_of_groups(cluster, cluster.describe([group]))[group]
+    def __init__(self, cluster: Cluster, group: str) -> None:
+        """Create it."""
+        self._cluster, self._group = cluster, group
+        self._drained = DrainedPartitions(cluster.first_messages)
+
+    def take(self) -> GroupLag:
+        """Return the group as it is now.
+
+        Raises:
+            CommandError: Brokers do not respond, or refuse.
+        """
+        lags = lag_of_groups(self._cluster, self._cluster.describe([self._group]))
+        return self._drained.mark(lags)[self._group]
 
 
 class Snapshots:
