@@ -24,8 +24,9 @@ def test_a_module_in_the_working_directory_is_found(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
+        ("uniform", "did you mean 'broker:uniform'?"),
         ("cooperativ-sticky", "did you mean 'cooperative-sticky'?"),
-        ("zzz", "there are: co-partitioned-sticky, cooperative-sticky"),
+        ("zzz", "there are: broker:range, broker:uniform, co-partitioned-sticky"),
         ("nowhere.at_all:Own", "ModuleNotFoundError"),
         ("groupwright.assignors:Own", "AttributeError"),
         ("groupwright.assignors:by_name", "TypeError"),

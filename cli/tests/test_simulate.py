@@ -254,6 +254,7 @@ def test_the_document_follows_the_schema_and_can_be_read_again(file: str, tmp_pa
         "roundrobin",
         "sticky",
         "cooperative-sticky",
+        "broker:uniform",
     ]
     for result in found["results"]:
         last = result["steps"][-1]
@@ -391,11 +392,17 @@ def test_notes_are_honest(file: str, tmp_path: Path) -> None:
         path.write_text(json.dumps({**document_of(GROUP), **change}), encoding="utf-8")
         return " ".join(document(run(str(path), *arguments, "-o", "json"))["notes"])
 
-    assert notes({}) == "* the group's assignor, range."
-    assert notes({"assignor": "mine"}) == (
+    assert notes({}, "--assignor", "range") == "* the group's assignor, range."
+    assert notes({}).startswith("* the group's assignor, range. broker:… assigns in the broker")
+    assert notes({"assignor": "mine"}, "--assignor", "range") == (
         "The group's assignor 'mine' is not among these: pass --assignor module:Class."
     )
-    assert notes({"type": "consumer", "assignor": "range"}).startswith("The brokers assign this group, with")
+    by_broker = {"type": "consumer", "assignor": "range"}
+    assert notes(by_broker).startswith("* the group's assignor, broker:range. broker:… assigns in the broker")
+    assert notes(by_broker, "--assignor", "range") == (
+        "The group's assignor 'broker:range' is not among these: pass --assignor broker:range."
+    )
+    assert notes({"type": "consumer", "assignor": "mine"}).startswith("The brokers assign this group, with")
     assert "Members subscribe to audit, which do not exist" in notes({"topics": {"orders": 10}})
     assert "Coordinators generate the ids of members that join" in notes({}, "--join", "1")
     assert (

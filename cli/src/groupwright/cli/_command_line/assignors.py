@@ -5,32 +5,34 @@ from importlib import import_module
 from pathlib import Path
 
 from groupwright.assignors import Assignor, AssignorError, by_name, check_assignor
-from groupwright.core.assignor_traits import ASSIGNORS
+from groupwright.core.assignor_traits import ASSIGNORS, BROKERS
 from groupwright.core.spelling import did_you_mean
 
 ASSIGNOR_NAMES = tuple(ASSIGNORS)
-"""Names that `load_assignor` knows."""
+"""Names of members' assignors."""
+STUDY_NAMES = (*ASSIGNOR_NAMES, *BROKERS)
+"""Names that `load_assignor` knows: members' assignors, and the broker's (KIP-848)."""
 
 
 def load_assignor(name: str) -> Assignor:
     """Return a new instance of an assignor. Modules are also looked for in the working directory.
 
     Args:
-        name: One of `ASSIGNOR_NAMES`, or the import path of your own, `package.module:Class`, whose
+        name: One of `STUDY_NAMES`, or the import path of your own, `package.module:Class`, whose
             class is called without arguments.
 
     Raises:
         AssignorError: The name is unknown, or the class cannot be imported or called, or is no assignor.
     """
+    if name in STUDY_NAMES:
+        return by_name(name)
     module_name, colon, attribute = name.partition(":")
-    if not colon and name not in ASSIGNOR_NAMES:
-        hint = did_you_mean(name, ASSIGNOR_NAMES) or f"; there are: {', '.join(sorted(ASSIGNOR_NAMES))}."
+    if not colon:
+        hint = did_you_mean(name, STUDY_NAMES) or f"; there are: {', '.join(sorted(STUDY_NAMES))}."
         raise AssignorError(
             f"no assignor is named {name!r}{hint} Name one of your own by its import path, "
             "package.module:Class"
         )
-    if not colon:
-        return by_name(name)
     directory = str(Path.cwd())
     if directory not in sys.path:
         sys.path.append(directory)

@@ -10,6 +10,7 @@ from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._command_line.output import compact
 from groupwright.cli._study.events import Event
 from groupwright.core import TopicPartitionKey
+from groupwright.core.assignor_traits import BROKER_PREFIX
 from groupwright.core.spelling import did_you_mean
 
 _GENERATION = 1  # any, and the same for all
@@ -46,6 +47,13 @@ class StudiedGroup:
     def client_assignor(self) -> str | None:
         """The assignor that the group's leader runs; None if brokers assign, or it is not known."""
         return self.assignor if self.type is GroupType.CLASSIC else None
+
+    @property
+    def studied_assignor(self) -> str | None:
+        """The name of the group's assignor in studies, as in `broker:uniform`; None if it is not known."""
+        if self.type is GroupType.CONSUMER and self.assignor:
+            return f"{BROKER_PREFIX}{self.assignor}"
+        return self.assignor
 
     @property
     def is_assignment_unknown(self) -> bool:

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from groupwright.assignors import AssignorError
-from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
+from groupwright.assignors import AssignorError, BrokerAssignor
+from groupwright.cli._cluster.model import GroupType
+from groupwright.cli._command_line.assignors import STUDY_NAMES, load_assignor
 from groupwright.cli._command_line.connection import BootstrapServers, ConfigFile, Timeout
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
 from groupwright.cli._command_line.output import Output, OutputFormat, few, print_json, print_rows
 from groupwright.cli._study.options import GroupFile, GroupName, SaveFile, Weights, opened, warn
 from groupwright.cli._study.weights_option import WeightsOption
-from groupwright.core.assignor_traits import KAFKAS
+from groupwright.core.assignor_traits import BROKERS, KAFKAS
 
 if TYPE_CHECKING:
     from groupwright.cli._study.events import Event
@@ -29,8 +30,8 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="NAME|MODULE:CLASS",
-            help=f"An assignor: {', '.join(sorted(ASSIGNOR_NAMES))}, or the import path of your own; "
-            "repeatable. By default those of Kafka, and the group's own.",
+            help=f"An assignor: {', '.join(sorted(STUDY_NAMES))}, or the import path of your own; "
+            "repeatable. By default those of Kafka's clients, the broker's default, and the group's own.",
         ),
     ] = None,
     join: Annotated[
@@ -131,8 +132,8 @@ def _candidates(names: Sequence[str]) -> "list[Candidate]":
 
 
 def _default_names(study: "StudiedGroup") -> list[str]:
-    own = study.client_assignor
-    return [*KAFKAS, *([own] if own in ASSIGNOR_NAMES else [])]
+    own = study.studied_assignor
+    return [*KAFKAS, BROKERS[0], *([own] if own in STUDY_NAMES else [])]
 
 
 def _check_members(study: "StudiedGroup", events: "Sequence[Event]") -> None:
@@ -158,15 +159,21 @@ def _notes(
     own = [result for result in results if result.is_own]
     if own:
         notes.append(f"* the group's assignor, {own[0].candidate.name}.")
-    elif study.assignor and study.client_assignor is None:
+    elif study.assignor and study.type is GroupType.CONSUMER and study.studied_assignor not in STUDY_NAMES:
         notes.append(
-            f"The brokers assign this group, with their assignor {study.assignor!r}, which is not simulated: "
-            "the assignors here run in clients."
+            f"The brokers assign this group, with their assignor {study.assignor!r}, which is not simulated."
         )
     elif study.assignor:
         notes.append(
-            f"The group's assignor {study.assignor!r} is not among these: pass --assignor "
-            f"{study.assignor if study.assignor in ASSIGNOR_NAMES else 'module:Class'}."
+            f"The group's assignor {study.studied_assignor!r} is not among these: pass --assignor "
+            f"{study.studied_assignor if study.studied_assignor in STUDY_NAMES else 'module:Class'}."
+        )
+    if any(isinstance(result.candidate.assignor, BrokerAssignor) for result in results):
+        notes.append(
+            "broker:… assigns in the broker (group.protocol=consumer, KIP-848), where members do not join "
+            "again in rounds: ROUNDS counts target assignments. From its revocation, a partition that moves "
+            "waits for the next heartbeat of its new owner, 5 s at most by default "
+            "(group.consumer.heartbeat.interval.ms)."
         )
     if any(scenario.has_generated_ids for scenario in scenarios):
         notes.append(

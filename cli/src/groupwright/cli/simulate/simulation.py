@@ -7,6 +7,7 @@ from groupwright.assignors import (
     Assignment,
     AssignmentQuality,
     Assignor,
+    BrokerAssignor,
     Group,
     LoadAwareAssignor,
     LoadReport,
@@ -83,9 +84,9 @@ def simulate_scenario(scenario: Scenario, candidate: Candidate) -> Simulation:
     An exception of the assignor is a result: the other assignors are simulated all the same.
     """
     study, assignor = scenario.study, candidate.assignor
-    is_own = assignor.name == study.client_assignor
+    is_own = assignor.name == study.studied_assignor
     group = study.as_group({member.id: study.present(member) for member in study.members})
-    if is_own and ":" in candidate.name:
+    if is_own and ":" in candidate.name and not isinstance(assignor, BrokerAssignor):
         group = _with_user_data(group, study)
     try:
         events = simulate(
