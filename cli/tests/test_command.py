@@ -7,11 +7,15 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from groupwright import cli
 from groupwright.assignors import builtin_assignors
-from groupwright.cli.app import app
+from groupwright.cli._command_line.help import summary
+from groupwright.cli.app import SUMMARIES, app
 from integration_tests.harness.patience import PATIENCE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -50,13 +54,47 @@ def test_help_names_the_commands(groupwright: Run) -> None:
     assert "--version" in result.stdout
 
 
-def test_each_command_is_in_the_package_of_its_name() -> None:
-    commands = {each.callback.__name__: each.callback for each in app.registered_commands if each.callback}
+def test_each_package_with_a_command_is_in_the_list_with_its_summary() -> None:
+    group: Any = typer.main.get_command(app)
 
-    assert {name: call.__module__ for name, call in commands.items()} == {
-        name: f"groupwright.cli.{name}.command" for name in commands
+    assert {each.parent.name for each in Path(cli.__file__).parent.glob("*/command.py")} == set(SUMMARIES)
+    assert {name: summary(command.help) for name, command in group.commands.items()} == SUMMARIES
+
+
+# Prints the modules beyond those of typer, whose number stands for the time, which depends on the machine.
+WITH_MODULES = """
+import sys
+import typer
+typers = set(sys.modules)
+from groupwright.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules.keys() - typers, file=sys.stderr)
+"""
+
+
+def modules_of(*arguments: str) -> set[str]:
+    result = subprocess.run(
+        [sys.executable, "-c", WITH_MODULES, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return set(result.stderr.split())
+
+
+def test_the_help_imports_no_command() -> None:
+    modules = modules_of("--help")
+
+    assert {each for each in modules if each.startswith("groupwright.")} == {
+        *("groupwright.cli", "groupwright.cli.app", "groupwright.cli._command_line"),
+        *("groupwright.cli._command_line.help", "groupwright.cli._command_line.standard_output"),
     }
-    assert "watch" in commands
+    assert len(modules) < 40
 
 
 def test_the_installed_script_is_the_same_command(groupwright: Run) -> None:
@@ -77,6 +115,20 @@ def test_help_shows_no_type_beside_a_flag_or_an_argument(groupwright: Run, words
 
     assert "--help" in result.stdout
     assert not re.search(r"<(bool|float|int|list|path|str)\b", result.stdout)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_help_has_asterisks_and_whole_names_and_examples_as_they_are_typed(
+    groupwright: Run, columns: int
+) -> None:
+    result = groupwright("exporter", "--help", COLUMNS=str(columns))
+
+    assert (
+        "    groupwright exporter --group 'billing-.*' --exclude-topic '__.*' --by-partition\n"
+        in result.stdout
+    )
+    assert not [line for line in result.stdout.splitlines() if line.endswith("-")]
+    assert result.stdout.isascii()
 
 
 def test_help_of_the_demo_names_its_options_and_the_assignors(groupwright: Run) -> None:

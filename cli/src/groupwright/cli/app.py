@@ -1,40 +1,95 @@
 """The Typer app: global options, and the commands, each from the package of its name.
 
-A command imports what it needs when it runs: `groupwright --help` and completion stay fast, and a missing
-extra concerns only the commands that need it.
+A command is imported when it runs, and imports what it needs then: `groupwright --help` stays fast, and a
+missing extra concerns only the commands that need it.
 """
 
-from importlib import metadata
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.completion import get_completion_inspect_parameters
 
-from groupwright.cli._command_line.help import Command, CommandGroup
-from groupwright.cli.completion.command import completion, enable_completion
-from groupwright.cli.demo.command import demo
-from groupwright.cli.describe.command import describe
-from groupwright.cli.doctor.command import doctor
-from groupwright.cli.explain.command import explain
-from groupwright.cli.exporter.command import exporter
-from groupwright.cli.groups.command import groups
-from groupwright.cli.lag.command import lag
-from groupwright.cli.locate.command import locate
-from groupwright.cli.offsets.command import offsets
-from groupwright.cli.pipeline.command import app as pipeline
-from groupwright.cli.simulate.command import simulate
-from groupwright.cli.watch.command import watch
+from groupwright.cli._command_line.help import MOST_COLUMNS, Command, CommandGroup, unbroken
+
+SUMMARIES = {
+    "groups": "List the groups of a cluster: state, assignor, members and lag.",
+    "describe": "Describe a group: its findings first, then its coordinator, its members, and the lag of "
+    "each partition.",
+    "watch": "Watch a group live: its state, members, partitions, lag, and each rebalance as it happens.",
+    "lag": "Show how far groups are behind, in messages and in seconds, the largest lag first.",
+    "locate": "Find the partition of `__consumer_offsets` that holds a group, and its coordinator.",
+    "offsets": "Show, reset, export, import or delete the committed offsets of a group.",
+    "simulate": "Simulate what assignors would do with a group, side by side, until it settles. Nothing is "
+    "changed.",
+    "explain": "Explain a group's assignment in sentences: why each member has what it has, and why "
+    "partitions moved.",
+    "doctor": "Find causes of rebalances in a consumer's setup, each with evidence, consequence and remedy.",
+    "exporter": "Serve metrics of every group of a cluster to Prometheus, without instrumented clients.",
+    "demo": "Watch a consumer group rebalance on a real Kafka (about a minute, without setup).",
+    "pipeline": "Tables of every consumer group's rebalances, lag and churn, on Spark.",
+    "completion": "Print a script that completes commands, options, their values, and the names of groups.",
+}
+"""The commands with the summaries of their docstrings, which the help lists without an import."""
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name. Each is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a command."""
+        if name not in SUMMARIES:
+            raise KeyError(name)
+        return _command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names, in the order of the help."""
+        return iter(SUMMARIES)
+
+    def __len__(self) -> int:
+        """Return the number of commands."""
+        return len(SUMMARIES)
+
+
+@cache
+def _command(name: str) -> Any:
+    found = getattr(import_module(f"groupwright.cli.{name}.command"), name)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name, cls=Command)(found)
+        found = alone
+    return typer.main.get_command(found)
+
+
+class _Groupwright(CommandGroup):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as click calls it
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, unbroken(text)) for name, text in SUMMARIES.items()])
+
 
 app = typer.Typer(
-    cls=CommandGroup,
+    cls=_Groupwright,
     add_completion=False,  # the command `completion` names the shell
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # rich takes longer to import than all else, and drops asterisks as Markdown
+    context_settings={"max_content_width": MOST_COLUMNS},
 )
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - an option's callback
     if wanted:
+        from importlib import metadata
+
         typer.echo(f"groupwright {metadata.version('groupwright')}")
         raise typer.Exit
 
@@ -58,11 +113,6 @@ def groupwright(
     """
 
 
-for _command in (
-    *(groups, describe, watch, lag, locate, offsets),
-    *(simulate, explain, doctor, exporter, demo),
-):
-    app.command(cls=Command)(_command)
-app.add_typer(pipeline, name="pipeline")
-app.command(cls=Command)(completion)
-enable_completion()
+# The command answers the requests of the scripts that `completion` prints. Typer itself lets it do so only
+# with the options `--install-completion` and `--show-completion`, which guess the shell.
+get_completion_inspect_parameters()

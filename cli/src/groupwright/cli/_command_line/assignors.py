@@ -3,10 +3,13 @@
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from groupwright.assignors import Assignor, AssignorError, by_name, check_assignor
 from groupwright.core.assignor_traits import ASSIGNORS, BROKERS
 from groupwright.core.spelling import did_you_mean
+
+if TYPE_CHECKING:
+    from groupwright.assignors import Assignor
 
 ASSIGNOR_NAMES = tuple(ASSIGNORS)
 """Names of members' assignors."""
@@ -14,7 +17,7 @@ STUDY_NAMES = (*ASSIGNOR_NAMES, *BROKERS)
 """Names that `load_assignor` knows: members' assignors, and the broker's (KIP-848)."""
 
 
-def load_assignor(name: str) -> Assignor:
+def load_assignor(name: str) -> "Assignor":
     """Return a new instance of an assignor. Modules are also looked for in the working directory.
 
     Args:
@@ -24,6 +27,8 @@ def load_assignor(name: str) -> Assignor:
     Raises:
         AssignorError: The name is unknown, or the class cannot be imported or called, or is no assignor.
     """
+    from groupwright.assignors import Assignor, AssignorError, by_name, check_assignor
+
     if name in STUDY_NAMES:
         return by_name(name)
     module_name, colon, attribute = name.partition(":")

@@ -6,7 +6,6 @@ write them. Java's settings of connections are translated to librdkafka's.
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,6 +86,8 @@ def read_settings(path: Path) -> dict[str, Any]:
             case ".json":
                 loaded = json.loads(text)
             case ".toml":
+                import tomllib
+
                 loaded = _flat(tomllib.loads(text))
             case _:
                 loaded = _properties(text)

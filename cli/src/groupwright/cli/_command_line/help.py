@@ -1,33 +1,93 @@
-"""Commands whose help shows no type beside a flag or an argument: no value, or one named already."""
+"""Commands whose help is plain text: its paragraphs are wrapped, and example command lines are not."""
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+MOST_COLUMNS = 110
+"""Width of the help on a wider terminal."""
+_EXAMPLES = ("- ", "groupwright ")
+"""Beginnings of lines that are not wrapped."""
+_NOT_WRAPPED = "\b\n"
+"""Mark of a paragraph that the formatter does not wrap."""
+_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
-class Command(TyperCommand):
+
+class _PlainHelp:
+    help: str | None
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as click calls it
+        """Write the description."""
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text("\n\n".join(map(_marked, _paragraphs(self.help))))
+
+    def get_short_help_str(self, limit: int = 0) -> str:  # noqa: ARG002 - as click calls it
+        """Return the summary for the list of commands, which is never cut."""
+        return unbroken(summary(self.help))
+
+
+class Command(_PlainHelp, TyperCommand):
     """A command."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters; the help of flags and arguments shows no type."""
-        return _without_types(super().get_params(ctx))
+        """Return the parameters as the help shows them."""
+        return _plain(super().get_params(ctx))
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help."""
+        return super().get_help(ctx).replace(_HYPHEN, "-")
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(_PlainHelp, TyperGroup):
     """A command with subcommands."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters; the help of flags and arguments shows no type."""
-        return _without_types(super().get_params(ctx))
+        """Return the parameters as the help shows them."""
+        return _plain(super().get_params(ctx))
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help."""
+        return super().get_help(ctx).replace(_HYPHEN, "-")
 
 
-def _without_types(parameters: list[Any]) -> list[Any]:
+def summary(text: str | None) -> str:
+    """Return the first paragraph of a docstring, on one line."""
+    return " ".join(_paragraphs(text)[0].splitlines())
+
+
+def unbroken(text: str) -> str:
+    """Return a text for the help in which no line ends within a name such as `load-aware`."""
+    return text.replace("-", _HYPHEN)
+
+
+def _paragraphs(text: str | None) -> list[str]:
+    return inspect.cleandoc(text or "").split("\n\n")
+
+
+def _marked(paragraph: str) -> str:
+    if any(line.startswith(_EXAMPLES) for line in paragraph.splitlines()):
+        return _NOT_WRAPPED + paragraph.replace("\n- ", "\n  ")
+    return unbroken(paragraph)
+
+
+def _plain(parameters: list[Any]) -> list[Any]:
+    """Return parameters of which arguments show no type, and whose texts are not broken at hyphens."""
     for each in parameters:
-        if getattr(each, "is_flag", False):
-            each.metavar = ""
-        elif each.param_type_name == "argument":
+        if each.param_type_name == "argument":
             each.display_type_rich = _no_type
+        each.get_help_record = _unbroken(type(each).get_help_record.__get__(each))
     return parameters
+
+
+def _unbroken(record: Callable[..., Any]) -> Callable[..., Any]:
+    def get_help_record(ctx: Any) -> Any:
+        found = record(ctx)
+        return None if found is None else (found[0], unbroken(found[1]))
+
+    return get_help_record
 
 
 def _no_type(**_: Any) -> None:

@@ -4,10 +4,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from typer.completion import (  # type: ignore[attr-defined] # typer imports the second there
-    get_completion_inspect_parameters,
-    get_completion_script,
-)
+from typer.completion import get_completion_script  # type: ignore[attr-defined] # typer imports it there
 
 _PROGRAM = "groupwright"
 
@@ -34,12 +31,3 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> No
         prog_name=_PROGRAM, complete_var=f"_{_PROGRAM.upper()}_COMPLETE", shell=shell.value
     )
     typer.echo(script)
-
-
-def enable_completion() -> None:
-    """Let the command answer the requests of these scripts.
-
-    Typer does so itself only for apps with its options `--install-completion` and `--show-completion`, which
-    guess the shell.
-    """
-    get_completion_inspect_parameters()

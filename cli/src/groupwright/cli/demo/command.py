@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from groupwright.assignors import GroupwrightError
 from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._command_line.connection import read_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
 from groupwright.cli._command_line.output import Output, OutputFormat, console, print_json, print_rows
+from groupwright.core import GroupwrightError
 
 _CONNECTION = (
     *("bootstrap.servers", "security.protocol", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl."),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from groupwright.assignors import GroupwrightError
 from groupwright.cli._command_line.exit import ExitStatus
 from groupwright.cli._command_line.help import Command, CommandGroup
+from groupwright.core import GroupwrightError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
     from groupwright.pipeline.jobs import Progress, Settings
 
-app = typer.Typer(
+pipeline = typer.Typer(
     cls=CommandGroup,
+    add_completion=False,
+    rich_markup_mode=None,
     no_args_is_help=True,
     help="Tables of every consumer group's rebalances, lag and churn, on Spark.",
 )
@@ -54,7 +56,7 @@ Config = Annotated[
 ]
 
 
-@app.command(cls=Command)
+@pipeline.command(cls=Command)
 def stream(values: Values = None, *, config: Config = None) -> None:
     """Keep the tables up to date with a cluster, until Ctrl-C or SIGTERM.
 
@@ -67,7 +69,7 @@ def stream(values: Values = None, *, config: Config = None) -> None:
         run_stream(spark, settings, stop_on_signals(), typer.echo)
 
 
-@app.command(cls=Command)
+@pipeline.command(cls=Command)
 def batch(values: Values = None, *, config: Config = None) -> None:
     """Bring the tables up to a time or to offsets, starting where they end.
 
@@ -90,7 +92,7 @@ def batch(values: Values = None, *, config: Config = None) -> None:
         typer.echo(f"{added:,} records added")
 
 
-@app.command("what-if", cls=Command)
+@pipeline.command("what-if", cls=Command)
 def what_if(
     values: Values = None,
     *,
@@ -118,7 +120,7 @@ def what_if(
         print_what_if(spark, settings, assignor, out)
 
 
-@app.command("deploys", cls=Command)
+@pipeline.command("deploys", cls=Command)
 def deploys(
     values: Values = None,
     *,
@@ -142,7 +144,7 @@ def deploys(
         print_deploys(read_all(spark, settings), group, client.value)
 
 
-@app.command(cls=Command)
+@pipeline.command(cls=Command)
 def report(
     values: Values = None,
     *,
@@ -207,7 +209,7 @@ def report(
         typer.echo(f"{make_report(spark, settings, options, out)}")
 
 
-@app.command(cls=Command)
+@pipeline.command(cls=Command)
 def export(
     values: Values = None,
     *,
@@ -228,7 +230,7 @@ def export(
         export_tables(spark, settings, table, out)
 
 
-@app.command(cls=Command)
+@pipeline.command(cls=Command)
 def demo(
     *,
     out: Annotated[
