@@ -76,7 +76,8 @@ def test_fish_completes(tmp_path: Path) -> None:
 
 def test_names_of_groups_need_a_cluster_and_its_absence_is_no_error() -> None:
     assert in_bash("groupwright", "describe", "b") == [""]
-    assert in_bash("groupwright", "describe", "b", GROUPWRIGHT_BOOTSTRAP_SERVERS="127.0.0.1:1") == [""]
+    for command in ("describe", "explain"):
+        assert in_bash("groupwright", command, "b", GROUPWRIGHT_BOOTSTRAP_SERVERS="127.0.0.1:1") == [""]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -305,7 +305,7 @@ def test_a_file_of_before_without_an_assignment_is_refused(tmp_path: Path) -> No
     now.write_text(json.dumps(document_of(study([member("a", assigned={"orders": [0]})]))))
     before.write_text(json.dumps(document_of(unassigned)))
 
-    result = CliRunner().invoke(app, ["explain", str(now), "--before", str(before)])
+    result = CliRunner().invoke(app, ["explain", "--file", str(now), "--before", str(before)])
 
     assert result.exit_code == 2
     assert "neither assigned nor owned partitions, so what members had is not known" in result.stderr
@@ -333,7 +333,7 @@ def test_numbers_of_any_size_are_refused_in_words(tmp_path: Path, options: list[
     path = tmp_path / "group.json"
     path.write_text(json.dumps(document_of(study([member("a", assigned={})]))))
 
-    result = CliRunner().invoke(app, [options[0], str(path), *options[1:]])
+    result = CliRunner().invoke(app, [options[0], "--file", str(path), *options[1:]])
 
     assert result.exit_code in (2, 4)
     assert message in result.stderr
@@ -711,8 +711,8 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "now.json"), str(tmp_path / "before.json")
 
 
-def run(*arguments: str, status: int = 0) -> str:
-    result = CliRunner().invoke(app, ["explain", *arguments], env={"COLUMNS": "200"})
+def run(file: str, *arguments: str, status: int = 0) -> str:
+    result = CliRunner().invoke(app, ["explain", "--file", file, *arguments], env={"COLUMNS": "200"})
     assert result.exit_code == status, (result.output, result.exception)
     return result.stdout if status == 0 else result.stderr
 
@@ -765,7 +765,7 @@ def test_csv_has_a_row_for_each_sentence(files: tuple[str, str]) -> None:
 def test_the_text_fits_the_width_and_has_no_colours_in_a_pipe(
     files: tuple[str, str], width: int, groupwright: Callable[..., "subprocess.CompletedProcess[str]"]
 ) -> None:
-    result = groupwright("explain", files[0], "--before", files[1], COLUMNS=str(width))
+    result = groupwright("explain", "--file", files[0], "--before", files[1], COLUMNS=str(width))
 
     assert (result.returncode, result.stderr) == (0, "")
     lines = [line.rstrip() for line in result.stdout.splitlines()]
@@ -786,7 +786,7 @@ def test_the_text_fits_the_width_and_has_no_colours_in_a_pipe(
         (["--partition", "ordesr-1"], 4, "the group has no topic 'ordesr', did you mean 'orders'?"),
         (["--partition", "orders-6"], 4, "there is no partition orders-6: orders has 6 partitions, from 0"),
         (["--member", "z"], 4, "there is no member 'z'; there are: a, b"),
-        (["--group", "billing"], 2, "pass either --group NAME"),
+        (["billing"], 2, "name either a group of the cluster, or a file"),
     ],
 )
 def test_wrong_options_are_refused(

@@ -68,8 +68,8 @@ UNREACHABLE = ("--bootstrap-servers", "127.0.0.1:1", "--timeout", "1")
         ("locate", "billing"),
         ("offsets", "billing"),
         ("doctor", "group.id=billing"),
-        ("simulate", "--group", "billing"),
-        ("explain", "--group", "billing"),
+        ("simulate", "billing"),
+        ("explain", "billing"),
     ],
 )
 def test_commands_on_a_cluster_come_to_their_first_request_without_them(command: tuple[str, ...]) -> None:

@@ -61,8 +61,8 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(*arguments: str, status: int = 0, width: int = 200) -> str:
-    result = CliRunner().invoke(app, ["simulate", *arguments], env={"COLUMNS": str(width)})
+def run(file: str, *arguments: str, status: int = 0, width: int = 200) -> str:
+    result = CliRunner().invoke(app, ["simulate", "--file", file, *arguments], env={"COLUMNS": str(width)})
     assert result.exit_code == status, (result.output, result.exception)
     return result.stdout if status in (0, 7) else result.stderr
 
@@ -176,6 +176,7 @@ def test_an_assignor_that_fails_leaves_the_others_their_results(file: str) -> No
         app,
         [
             "simulate",
+            "--file",
             file,
             "--join",
             "1",
@@ -348,7 +349,7 @@ def test_tables_fit_the_width_and_have_no_colours_in_a_pipe(
     )
     (tmp_path / "wide.json").write_text(json.dumps(document_of(wide)), encoding="utf-8")
 
-    result = groupwright("simulate", str(tmp_path / "wide.json"), "--join", "2", COLUMNS=str(width))
+    result = groupwright("simulate", "--file", str(tmp_path / "wide.json"), "--join", "2", COLUMNS=str(width))
 
     assert (result.returncode, result.stderr) == (0, "")
     assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= width
@@ -365,7 +366,7 @@ def test_colours_are_for_terminals(file: str) -> None:
         key: value for key, value in os.environ.items() if key not in ("CI", "NO_COLOR", "COLUMNS")
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "groupwright.cli", "simulate", file, "--assignor", "range"],
+        [sys.executable, "-m", "groupwright.cli", "simulate", "--file", file, "--assignor", "range"],
         stdout=slave,
         stdin=subprocess.DEVNULL,
         env={**environment, "TERM": "xterm-256color"},
@@ -417,7 +418,7 @@ def test_notes_are_honest(file: str, tmp_path: Path) -> None:
         (["--assignor", "rnge"], 2, "no assignor is named 'rnge', did you mean 'range'?"),
         (["--leave", "c-11"], 4, "there is no member 'c-11', did you mean 'c-1'?"),
         (["--add-partitions", "order=20"], 4, "the group has no topic 'order', did you mean 'orders'?"),
-        (["--group", "billing"], 2, "pass either --group NAME"),
+        (["billing"], 2, "name either a group of the cluster, or a file"),
     ],
 )
 def test_wrong_options_are_refused(file: str, arguments: list[str], status: int, message: str) -> None:

@@ -191,8 +191,8 @@ def test_what_is_simulated_happens(
     def foreseen(*arguments: str) -> tuple[Assigned, Path]:
         path = tmp_path / f"{next(files)}.json"
         with members.polled():
-            assigned, _ = simulated(kafka, "--group", group, "--save", str(path), *arguments)
-        again, own = simulated(kafka, str(path), *arguments)
+            assigned, _ = simulated(kafka, group, "--save", str(path), *arguments)
+        again, own = simulated(kafka, "--file", str(path), *arguments)
         assert again == assigned  # from the file, without the cluster
         assert own["steps"][0]["moved"] == 0  # the group is as its assignor wants it
         return assigned, path
@@ -205,7 +205,7 @@ def test_what_is_simulated_happens(
     assert members.settle(7) == expected
     with members.polled():
         assert_explained(kafka, group, path, first, expected)
-        without_file = document(run(kafka, "explain", "--group", group, "-o", "json"), "explain")
+        without_file = document(run(kafka, "explain", group, "-o", "json"), "explain")
     if assignor == "cooperative-sticky":  # members claim what they own, after the first round has revoked
         received = {(each["topic"], each["partition"]) for each in without_file["partitions"]}
         assert received == {key for key, name in owners(expected).items() if owners(first)[key] != name}
@@ -225,9 +225,7 @@ def test_what_is_simulated_happens(
 
 def assert_explained(kafka: LocalKafka, group: str, before: Path, then: Assigned, now: Assigned) -> None:
     """Check that each partition whose owner changed is explained, and no other."""
-    found = document(
-        run(kafka, "explain", "--group", group, "--before", str(before), "-o", "json"), "explain"
-    )
+    found = document(run(kafka, "explain", group, "--before", str(before), "-o", "json"), "explain")
     owners_then, owners_now = owners(then), owners(now)
     explained = {(each["topic"], each["partition"]): each for each in found["partitions"]}
     assert set(explained) == {key for key in owners_now if owners_then.get(key) != owners_now[key]}
@@ -274,9 +272,7 @@ def test_weights_are_those_that_a_leader_would_measure(
     members.by_name["c-1"].commit(offsets=committed, asynchronous=False)
 
     def read(weights: str) -> dict[str, Any]:
-        found = document(
-            run(kafka, "simulate", "--group", group, "--weights", weights, "-o", "json"), "simulate"
-        )
+        found = document(run(kafka, "simulate", group, "--weights", weights, "-o", "json"), "simulate")
         assert found["results"][-1]["own"]
         assert found["group"]["members"][0]["capacity"] == 2
         topic: dict[str, Any] = found["group"]["topics"][orders]
@@ -285,7 +281,7 @@ def test_weights_are_those_that_a_leader_would_measure(
     assert read("throughput")["weights"] == [2.0, 0.2, 0, 0, 0, 0, 0]  # in 300 s
     assert read("lag")["weights"] == [5.0, 0.0, *[2.5] * 5]  # in 60 s; the others are not known
     assert read("none")["weights"] is None
-    shown = run(kafka, "explain", "--group", group)
+    shown = run(kafka, "explain", group)
     assert "c-1 has a load of 2.2 for a capacity of 2, 1.00 times the average, in 7 partitions." in shown
 
 
@@ -298,7 +294,7 @@ def test_static_members_restart_with_and_without_being_static(
         members.by_name[name] = members.by_name.pop("app")
     members.settle(7)
 
-    arguments = ("--group", group, "--restart", "rolling", "--assignor", "range", "--assignor", "load-aware")
+    arguments = (group, "--restart", "rolling", "--assignor", "range", "--assignor", "load-aware")
     found = document(run(kafka, "simulate", *arguments, "-o", "json"), "simulate")
 
     totals = {(each["assignor"], each["as_dynamic"]): each["total"] for each in found["results"]}
@@ -306,7 +302,7 @@ def test_static_members_restart_with_and_without_being_static(
     assert totals["range", True]["rebalances"] == 4
     assert totals["load-aware", False]["peak_over_average"] > 1.5  # one partition has most messages
     assert totals["load-aware", False]["peak_over_bound"] <= 1.1  # its tolerance
-    explained = document(run(kafka, "explain", "--group", group, "-o", "json"), "explain")
+    explained = document(run(kafka, "explain", group, "-o", "json"), "explain")
     assert [(each["name"], each["instance_id"]) for each in explained["members"]] == [
         ("pod-1", "pod-1"),
         ("pod-2", "pod-2"),
@@ -323,22 +319,20 @@ def test_a_group_of_kip_848_is_assigned_by_the_broker(
     members.join(Consumer, "c-1", group_protocol="consumer")
     members.settle(7)
     before = tmp_path / "before.json"
-    run(kafka, "explain", "--group", group, "--save", str(before))
+    run(kafka, "explain", group, "--save", str(before))
     members.join(confluent_kafka.Consumer, "c-2", group_protocol="consumer")
     now = members.settle(7)
 
-    found = document(run(kafka, "simulate", "--group", group, "-o", "json"), "simulate")
+    found = document(run(kafka, "simulate", group, "-o", "json"), "simulate")
     assert found["notes"][0] == "* the group's assignor, broker:uniform."
     assert found["group"]["members"][0]["target"] is not None
-    assigned, own = simulated(kafka, "--group", group)
+    assigned, own = simulated(kafka, group)
     assert assigned == now
     assert own["steps"][0]["moved"] == 0
-    expected, own = simulated(kafka, "--group", group, "--add-partitions", f"{orders}=12")
+    expected, own = simulated(kafka, group, "--add-partitions", f"{orders}=12")
     assert own["total"]["moved"] == 0
 
-    explained = document(
-        run(kafka, "explain", "--group", group, "--before", str(before), "-o", "json"), "explain"
-    )
+    explained = document(run(kafka, "explain", group, "--before", str(before), "-o", "json"), "explain")
     assert explained["summary"][0].startswith("The broker assigns (KIP-848), with its assignor 'uniform'")
     assert {each["name"]: each["assigned"] for each in explained["members"]} == now
     moved = {(each["topic"], each["partition"]) for each in explained["partitions"]}
@@ -358,9 +352,9 @@ def test_an_empty_group_and_one_of_another_kind(kafka: LocalKafka, group: str, o
     consumer.commit(offsets=[TopicPartition(orders, 0, 0)], asynchronous=False)
     consumer.close()
 
-    refused = run(kafka, "simulate", "--group", group, status=6)
-    joined = document(run(kafka, "simulate", "--group", group, "--join", "2", "-o", "json"), "simulate")
-    explained = run(kafka, "explain", "--group", group)
+    refused = run(kafka, "simulate", group, status=6)
+    joined = document(run(kafka, "simulate", group, "--join", "2", "-o", "json"), "simulate")
+    explained = run(kafka, "explain", group)
 
     assert refused == (
         f"groupwright simulate: the group '{group}' has no members, so there is nothing to assign; add some "
@@ -384,11 +378,11 @@ def test_a_group_that_rebalances_is_awaited(kafka: LocalKafka, group: str, membe
         return bool(state.name == "PREPARING_REBALANCING")
 
     wait_until(rebalances, "a rebalance")
-    refused = run(kafka, "simulate", "--group", group, "--timeout", "3", status=6)
+    refused = run(kafka, "simulate", group, "--timeout", "3", status=6)
 
     assert f"the group '{group}' is PreparingRebalance, and brokers do not return the assignment" in refused
     members.settle(7)
-    assert "c-2 has 3: " in run(kafka, "explain", "--group", group)
+    assert "c-2 has 3: " in run(kafka, "explain", group)
 
 
 # --- Names, rights, brokers
@@ -408,22 +402,22 @@ def test_wrong_names_are_refused(
     (tmp_path / "there.json").write_text("{}")
 
     for arguments, status, message in (
-        (["--group", f"{group}x"], 4, f"there is no group '{group}x', did you mean '{group}'?"),
-        (["--group", "zzzzzz"], 4, "there is no group 'zzzzzz', or these credentials may not describe it."),
+        ([f"{group}x"], 4, f"there is no group '{group}x', did you mean '{group}'?"),
+        (["zzzzzz"], 4, "there is no group 'zzzzzz', or these credentials may not describe it."),
         (
-            ["--group", group, *wrong_member[name]],
+            [group, *wrong_member[name]],
             4,
             "there is no member 'worker-2', did you mean 'worker-1'?",
         ),
         (
-            ["--group", group, *wrong_topic[name]],
+            [group, *wrong_topic[name]],
             4,
             f"the group has no topic '{orders}x', did you mean '{orders}'?",
         ),
-        (["billing"], 2, "there is no file 'billing'; for a group of a cluster, pass --group NAME"),
-        ([], 2, "pass either --group NAME, for a group of the cluster, or a FILE with a group"),
+        (["--file", "billing"], 2, "there is no file 'billing'"),
+        ([], 2, "name either a group of the cluster, or a file with one by --file FILE"),
         (
-            ["--group", group, "--save", str(tmp_path / "there.json")],
+            [group, "--save", str(tmp_path / "there.json")],
             2,
             f"{tmp_path}/there.json exists and is not",
         ),
@@ -439,7 +433,7 @@ def test_a_secured_cluster_is_read_as_far_as_the_user_may(
     members.settle(7)
     config = tmp_path / "client.json"
     config.write_text(json.dumps(kafka.secure_config(Listener.SASL_SSL, user="alice")))
-    arguments = [name, "--group", group, "--config", str(config)]
+    arguments = [name, group, "--config", str(config)]
 
     def as_alice() -> tuple[int, str, str]:
         result = CliRunner().invoke(app, arguments)
@@ -470,7 +464,7 @@ def restrict(kafka: LocalKafka, resource: ResourceType, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["simulate", "explain"])
 def test_no_broker_is_said(name: str, groupwright: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    result = groupwright(name, "--group", "billing", "--bootstrap-servers", "127.0.0.1:1", "--timeout", "1")
+    result = groupwright(name, "billing", "--bootstrap-servers", "127.0.0.1:1", "--timeout", "1")
 
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr.startswith(f"groupwright {name}: cannot query the cluster at 127.0.0.1:1")

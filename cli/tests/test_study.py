@@ -198,8 +198,8 @@ def test_a_file_that_is_no_json_or_does_not_exist_is_named(tmp_path: Path) -> No
 
     with pytest.raises(CommandError, match=r"group\.json cannot be read: Expecting property name"):
         read_study(tmp_path / "group.json")
-    with pytest.raises(CommandError, match=r"/billing'; pass --group$"):
-        read_study(tmp_path / "billing", "; pass --group")
+    with pytest.raises(CommandError, match=r"there is no file '.*/billing'$"):
+        read_study(tmp_path / "billing")
     with pytest.raises(CommandError, match=r"nowhere/group\.json cannot be written: No such file"):
         write_study(tmp_path / "nowhere" / "group.json", study([]))
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.completion import get_completion_inspect_parameters
 
-from groupwright.cli._command_line.help import MOST_COLUMNS, Command, CommandGroup, unbroken
+from groupwright.cli._command_line.help import MOST_COLUMNS, Command, CommandGroup
 
 SUMMARIES = {
     "groups": "List the groups of a cluster: state, assignor, members and lag.",
@@ -71,9 +71,8 @@ class _Groupwright(CommandGroup):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as click calls it
         return list(self.commands)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, unbroken(text)) for name, text in SUMMARIES.items()])
+    def summaries(self) -> Mapping[str, str]:
+        return SUMMARIES
 
 
 app = typer.Typer(

@@ -1,7 +1,7 @@
 """Commands whose help is plain text: its paragraphs are wrapped, and example command lines are not."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -26,7 +26,7 @@ class _PlainHelp:
 
     def get_short_help_str(self, limit: int = 0) -> str:  # noqa: ARG002 - as click calls it
         """Return the summary for the list of commands, which is never cut."""
-        return unbroken(summary(self.help))
+        return summary(self.help)
 
 
 class Command(_PlainHelp, TyperCommand):
@@ -44,6 +44,15 @@ class Command(_PlainHelp, TyperCommand):
 class CommandGroup(_PlainHelp, TyperGroup):
     """A command with subcommands."""
 
+    def summaries(self) -> Mapping[str, str]:
+        """Return the summaries of the subcommands, by their names."""
+        return {name: summary(command.help) for name, command in self.commands.items()}
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as click calls it
+        """Write the list of the subcommands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _unbroken(text)) for name, text in self.summaries().items()])
+
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters as the help shows them."""
         return _plain(super().get_params(ctx))
@@ -58,8 +67,8 @@ def summary(text: str | None) -> str:
     return " ".join(_paragraphs(text)[0].splitlines())
 
 
-def unbroken(text: str) -> str:
-    """Return a text for the help in which no line ends within a name such as `load-aware`."""
+def _unbroken(text: str) -> str:
+    """Return a text in which no line ends within a name such as `load-aware`, until the help is whole."""
     return text.replace("-", _HYPHEN)
 
 
@@ -70,7 +79,7 @@ def _paragraphs(text: str | None) -> list[str]:
 def _marked(paragraph: str) -> str:
     if any(line.startswith(_EXAMPLES) for line in paragraph.splitlines()):
         return _NOT_WRAPPED + paragraph.replace("\n- ", "\n  ")
-    return unbroken(paragraph)
+    return _unbroken(paragraph)
 
 
 def _plain(parameters: list[Any]) -> list[Any]:
@@ -78,14 +87,14 @@ def _plain(parameters: list[Any]) -> list[Any]:
     for each in parameters:
         if each.param_type_name == "argument":
             each.display_type_rich = _no_type
-        each.get_help_record = _unbroken(type(each).get_help_record.__get__(each))
+        each.get_help_record = _with_unbroken_text(type(each).get_help_record.__get__(each))
     return parameters
 
 
-def _unbroken(record: Callable[..., Any]) -> Callable[..., Any]:
+def _with_unbroken_text(record: Callable[..., Any]) -> Callable[..., Any]:
     def get_help_record(ctx: Any) -> Any:
         found = record(ctx)
-        return None if found is None else (found[0], unbroken(found[1]))
+        return None if found is None else (found[0], _unbroken(found[1]))
 
     return get_help_record
 

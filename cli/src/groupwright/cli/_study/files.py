@@ -39,12 +39,8 @@ _NEW_KEYS = ("id", "client_id", "instance_id", "rack", "topics", "capacity")
 _TOPIC_KEYS = ("partitions", "racks", "weights")
 
 
-def read_study(path: Path, advice: str = "") -> StudiedGroup:
+def read_study(path: Path) -> StudiedGroup:
     """Return the group in a file.
-
-    Args:
-        path: The file.
-        advice: What to do if there is no such file.
 
     Raises:
         CommandError: The file cannot be read, or does not follow the schema; the message has the place.
@@ -52,7 +48,7 @@ def read_study(path: Path, advice: str = "") -> StudiedGroup:
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise CommandError(f"there is no file {str(path)!r}{advice}", ExitStatus.USAGE) from None
+        raise CommandError(f"there is no file {str(path)!r}", ExitStatus.USAGE) from None
     except (OSError, ValueError) as error:
         raise unusable_file(path, "read", error) from None
     try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from groupwright.cli._cluster.completion import complete_group
 from groupwright.cli._command_line.connection import connection_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._command_line.text import harmless
@@ -14,11 +15,20 @@ from groupwright.cli._study.weights_option import WeightsOption
 if TYPE_CHECKING:
     from groupwright.cli._study.model import OpenedGroup
 
-GroupFile = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="A group in a file, instead of --group.")
-]
 GroupName = Annotated[
-    str | None, typer.Option(metavar="GROUP", help="Name of a group of the cluster.", show_default=False)
+    str | None,
+    typer.Argument(
+        metavar="GROUP", autocompletion=complete_group, help="Name of the group, unless it is in a --file."
+    ),
+]
+GroupFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="Study the group in this file, not one of a cluster.",
+        show_default=False,
+    ),
 ]
 Weights = Annotated[
     WeightsOption,
@@ -36,8 +46,8 @@ SaveFile = Annotated[
 
 
 def opened(
-    file: Path | None,
     group: str | None,
+    file: Path | None,
     bootstrap_servers: str | None,
     config: Path | None,
     *,
@@ -54,10 +64,10 @@ def opened(
     from groupwright.cli._study.model import OpenedGroup
 
     if file is not None and group is None:
-        found = OpenedGroup(read_study(file, "; for a group of a cluster, pass --group NAME"), ())
+        found = OpenedGroup(read_study(file), ())
     elif group is None or file is not None:
         raise CommandError(
-            "pass either --group NAME, for a group of the cluster, or a FILE with a group", ExitStatus.USAGE
+            "name either a group of the cluster, or a file with one by --file FILE", ExitStatus.USAGE
         )
     else:
         from groupwright.cli._cluster.client import Cluster

@@ -25,9 +25,9 @@ _MOST_MOVES = 20
 
 
 def explain(
-    file: GroupFile = None,
-    *,
     group: GroupName = None,
+    *,
+    file: GroupFile = None,
     before: Annotated[
         Path | None,
         typer.Option(
@@ -57,16 +57,14 @@ def explain(
 ) -> None:
     """Explain a group's assignment in sentences: why each member has what it has, and why partitions moved.
 
-    The group is one of a cluster (--group) or in a file, which --save writes. What members had before is in
+    The group is one of a cluster, or in a file (--file), which --save writes. What members had before is in
     the file of --before; otherwise it is what they claimed when they joined, if their assignor is sticky. A
     reason that cannot be known is not made up.
 
     Examples:
-    groupwright explain --group billing --bootstrap-servers localhost:9092
-
-    groupwright explain --group billing --save before.json
-
-    groupwright explain --group billing --before before.json --partition orders-3
+    - groupwright explain billing --bootstrap-servers localhost:9092
+    - groupwright explain billing --save before.json
+    - groupwright explain billing --before before.json --partition orders-3
     """
     from groupwright.cli._study.files import read_study
     from groupwright.cli._study.model import find_member
@@ -76,7 +74,7 @@ def explain(
     with errors_reported("explain"):
         earlier = None if before is None else read_study(before)
         opened_group = opened(
-            file, group, bootstrap_servers, config, timeout=timeout, weights=weights, save=save
+            group, file, bootstrap_servers, config, timeout=timeout, weights=weights, save=save
         )
         situation = _situation(opened_group.study, earlier, situation_of)
         keys = None if partition is None else [_partition(each, situation.study) for each in partition]

@@ -122,9 +122,9 @@ def what_if(
 
 @pipeline.command("deploys", cls=Command)
 def deploys(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
     values: Values = None,
     *,
-    group: Annotated[str, typer.Option(metavar="NAME", help="The group.")],
     client: Annotated[
         Client, typer.Option(help="The consumers' client library, whose behaviour differs.")
     ] = Client.LIBRDKAFKA,
@@ -135,7 +135,7 @@ def deploys(
     The settings are static membership, other session timeouts, and cooperative-sticky. The group's size,
     assignor and timeouts are those of its last generation in the tables.
 
-    groupwright pipeline deploys tables=./tables --group billing
+    groupwright pipeline deploys billing tables=./tables
     """
     with _pipeline("deploys", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
         from groupwright.cli.pipeline.deploys import print_deploys

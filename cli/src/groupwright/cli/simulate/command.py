@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    file: GroupFile = None,
-    *,
     group: GroupName = None,
+    *,
+    file: GroupFile = None,
     assignor: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,7 +75,7 @@ def simulate(
 ) -> None:
     """Simulate what assignors would do with a group, side by side, until it settles. Nothing is changed.
 
-    The group is one of a cluster (--group) or in a file, which --save writes. First it is assigned as it is;
+    The group is one of a cluster, or in a file (--file), which --save writes. First it is assigned as it is;
     then events are simulated in this order: the file's, joins, leaves, new partitions, restarts.
 
     IMBALANCE is the largest number of partitions of a member minus the smallest; LOAD the busiest member's
@@ -84,11 +84,9 @@ def simulate(
     member's rack; SPREAD is the largest imbalance within a topic; ROUNDS are rebalances.
 
     Examples:
-    groupwright simulate --group billing --join 2 --bootstrap-servers localhost:9092
-
-    groupwright simulate --group billing --assignor sticky --assignor my.module:MyAssignor --save billing.json
-
-    groupwright simulate billing.json --leave worker-3 --add-partitions orders=24 --restart rolling
+    - groupwright simulate billing --join 2 --bootstrap-servers localhost:9092
+    - groupwright simulate billing --assignor sticky --assignor my.module:MyAssignor --save billing.json
+    - groupwright simulate --file billing.json --leave worker-3 --add-partitions orders=24 --restart rolling
     """
     from groupwright.cli._study.events import Restart, events_of
     from groupwright.cli._study.steps import make_scenario
@@ -98,7 +96,7 @@ def simulate(
     with errors_reported("simulate"):
         events = events_of(join or [], leave or [], add_partitions or [], restart or [])
         candidates = _candidates(assignor or [])
-        live = opened(file, group, bootstrap_servers, config, timeout=timeout, weights=weights, save=save)
+        live = opened(group, file, bootstrap_servers, config, timeout=timeout, weights=weights, save=save)
         study = live.study
         candidates = candidates or _candidates(_default_names(study))
         events = (*study.events, *events)
