@@ -147,7 +147,7 @@ def run_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def run(*arguments: str, exit_code: int = 0) -> str:
-        done = CliRunner().invoke(pipeline.app, arguments)
+        done = CliRunner().invoke(pipeline.pipeline, arguments)
         assert done.exit_code == exit_code, done.output
         return done.output
 
