@@ -1,5 +1,7 @@
 """Output for terminals."""
 
+import re
+
 import pytest
 import typer
 
@@ -23,7 +25,7 @@ def test_a_name_does_not_control_the_terminal(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("width", [200, 40, 20])
-def test_a_table_that_does_not_fit_cuts_no_value(
+def test_a_table_that_does_not_fit_cuts_no_value_but_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -40,3 +42,30 @@ def test_a_table_that_does_not_fit_cuts_no_value(
     assert header.split() == [column.header for column in columns]
     text = " ".join(" ".join(lines).split())
     assert all(each in text for each in ("12", "9: orders 0-8", "1234567"))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_long_names_are_cut_with_an_ellipsis_on_terminals_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    long = {"group": "g" * 200, "topic": "orders", "partition": 3, "member": "m" * 200, "lag": 1_234_567}
+    columns = [
+        *(Column(each, each.upper(), is_name=True) for each in ("group", "topic")),
+        Column("partition", "PARTITION", is_number=True),
+        Column("member", "MEMBER", is_name=True),
+        Column("lag", "LAG", is_number=True),
+    ]
+
+    def printed() -> list[str]:
+        print_rows([long, {**long, "group": "é" * 200}], columns, OutputFormat.TABLE)
+        return capsys.readouterr().out.splitlines()
+
+    monkeypatch.setenv("COLUMNS", str(width))
+    header, *lines = printed()
+    assert header.split() == [column.header for column in columns]
+    assert len(lines) == 2
+    assert max(map(len, (header, *lines))) <= width
+    assert all(re.fullmatch(r"[gé]+…  orders +3  m+… +1234567", line.strip()) for line in lines)
+
+    monkeypatch.delenv("COLUMNS")
+    assert printed()[1].split() == ["g" * 200, "orders", "3", "m" * 200, "1234567"]

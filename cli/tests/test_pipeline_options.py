@@ -4,10 +4,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from groupwright.assignors import InvalidInputError
+from groupwright.assignors import AssignorError, InvalidInputError
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli.pipeline.command import pipeline, status_of
 from groupwright.cli.pipeline.deploys import PresentGroup, simulate_group
 from groupwright.cli.pipeline.reading import ReportOptions
+from groupwright.pipeline import jobs
+from groupwright.pipeline.errors import PipelineError, SettingsError, UnreachableError
 from groupwright.testing.simulation import Behaviour, Settings
 
 NOTHING: dict[str, Any] = {
@@ -62,6 +67,47 @@ def test_times_without_a_zone_are_utc() -> None:
 def test_impossible_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         of(**options)
+
+
+def test_errors_have_the_statuses_of_all_commands() -> None:
+    errors = {
+        SettingsError(""): ExitStatus.USAGE,
+        InvalidInputError(""): ExitStatus.USAGE,
+        AssignorError(""): ExitStatus.USAGE,
+        UnreachableError(""): ExitStatus.UNREACHABLE,
+        CommandError("", ExitStatus.NOT_FOUND): ExitStatus.NOT_FOUND,
+        PipelineError(""): ExitStatus.FINDINGS,
+    }
+
+    assert [status_of(each) for each in errors] == list(errors.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["batch", "tables=t"], 2, "batch: bootstrap_servers must be set"),
+        (["report", "tabels=t"], 2, "report: unknown setting 'tabels'"),
+        (["deploys", "billing", "format=csv", "tables=t"], 2, "deploys: format=csv: it must be delta"),
+        (
+            ["stream", "bootstrap_servers=127.0.0.1:1,[::1]:1", "tables=t"],
+            3,
+            "stream: no broker can be reached (127.0.0.1:1: Connection refused; [::1]:1: ",
+        ),
+        (
+            ["batch", "bootstrap_servers=PLAINTEXT://127.0.0.1:1", "tables=t"],
+            3,
+            "batch: no broker can be reached (PLAINTEXT://127.0.0.1:1: Connection refused). Check",
+        ),
+    ],
+)
+def test_what_cannot_work_is_said_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], status: int, message: str
+) -> None:
+    monkeypatch.delattr(jobs, "local_session")
+    result = CliRunner().invoke(pipeline, arguments)
+
+    assert result.exit_code == status, result.output
+    assert result.stderr.startswith(f"groupwright pipeline {message}")
 
 
 def test_deploys_are_simulated_with_the_present_settings_and_with_others() -> None:

@@ -161,6 +161,12 @@ def test_advice_on_static_members_is_within_limits_and_warns_of_equal_ids() -> N
     assert "such as 30000, and max.poll.interval.ms no lower than that: it is 20000" in finding.change
 
 
+def test_an_assignor_of_groupwright_alone_is_not_looked_for_in_java() -> None:
+    for name, where in (("sticky", "Consumer or Java's consumer in all"), ("load-aware", "Consumer in all")):
+        (finding,) = on_configuration({**GOOD, "partition.assignment.strategy": name})[:1]
+        assert where in finding.change
+
+
 def test_advice_on_processing_is_within_librdkafkas_limit() -> None:
     (finding,) = on_configuration(GOOD, Measured(longest_processing=40_000.0))
     assert finding.change.startswith("Process fewer messages")

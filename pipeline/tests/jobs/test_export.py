@@ -35,4 +35,4 @@ def test_parquet_has_the_rows_of_the_tables(
     (row,) = pq.read_table(tmp_path / "out" / "end_offsets").to_pylist()
     assert row | {"time": row["time"].replace(tzinfo=UTC)} == ROW | {"date": "2026-11-20"}
     assert "already exists" in run_job(*command, "end_offsets", exit_code=1)
-    assert "no table ends; the tables are" in run_job(*command, "ends", exit_code=1)
+    assert "no table ends; the tables are" in run_job(*command, "ends", exit_code=2)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from groupwright.pipeline._jobs.settings import settings_from
-from groupwright.pipeline.errors import PipelineError
+from groupwright.pipeline.errors import SettingsError
 
 NEEDED = ("bootstrap_servers=localhost:9092", "tables=/data/tables")
 
@@ -63,7 +63,7 @@ def test_no_secret_is_shown() -> None:
     ],
 )
 def test_invalid_settings_are_reported(values: list[str], message: str) -> None:
-    with pytest.raises(PipelineError, match=message.replace("(", r"\(")):
+    with pytest.raises(SettingsError, match=message.replace("(", r"\(")):
         settings_from(values)
 
 
@@ -80,5 +80,5 @@ def test_invalid_settings_are_reported(values: list[str], message: str) -> None:
 def test_a_file_s_values_of_other_types_are_reported(tmp_path: Path, line: str, message: str) -> None:
     config = tmp_path / "pipeline.toml"
     config.write_text(line)
-    with pytest.raises(PipelineError, match=re.escape(message)):
+    with pytest.raises(SettingsError, match=re.escape(message)):
         settings_from(NEEDED, config)

@@ -15,6 +15,14 @@ class PipelineError(GroupwrightError):
     """A job cannot start or continue. The message names the reason and the remedy."""
 
 
+class SettingsError(PipelineError):
+    """A setting, an option or a file of settings cannot be used."""
+
+
+class UnreachableError(PipelineError):
+    """Kafka does not respond."""
+
+
 class TablesError(GroupwrightError):
     """Tables cannot be opened or written. The message names the table and the remedy."""
 

@@ -11,7 +11,7 @@ from groupwright.pipeline._report.page import render
 from groupwright.pipeline._report.queries import query_facts
 from groupwright.pipeline._report.ranges import Compared, TimeRange
 from groupwright.pipeline._report.rebalance_events import rebalance_events
-from groupwright.pipeline.errors import PipelineError
+from groupwright.pipeline.errors import SettingsError
 
 __all__ = [
     "Compared",
@@ -69,9 +69,9 @@ def write_report(
 
 
 def _require_writable(out: Path) -> None:
-    """Raise a `PipelineError` before the queries if `out` cannot be a file."""
+    """Raise a `SettingsError` before the queries if `out` cannot be a file."""
     if out.is_dir():
-        raise PipelineError(f"{out} is a folder: write the report to a file in it, such as {out}/report.html")
+        raise SettingsError(f"{out} is a folder: write the report to a file in it, such as {out}/report.html")
     above = next((each for each in out.parents if each.exists()), None)
     if above is not None and not above.is_dir():
-        raise PipelineError(f"{out} cannot be written, because {above} is not a folder: choose another file")
+        raise SettingsError(f"{out} cannot be written, because {above} is not a folder: choose another file")

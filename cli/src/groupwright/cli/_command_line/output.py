@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 _SHOWN = 5
 _MOST_NOTES = 20
 _GAP = 2  # columns between those of a table
+_WHOLE = 40
+"""Longest name for which optional columns are left out, so that it is not cut."""
+_SHORTEST = 12
+"""Width below which no name is cut."""
+_FOLDED = 20
+"""Width that names leave to a column that is folded."""
 _UNLIMITED = 100_000  # columns; a pipe has no width, and a cut line is of no use to the program that reads it
 """Characters that control a terminal or turn the direction of text, but for tabs and line breaks."""
 
@@ -44,12 +50,14 @@ class Column:
         header: Header in a table for people.
         is_number: Whether the column is aligned to the right.
         is_optional: Whether a table leaves the column out where it is too wide for the terminal.
+        is_name: Whether a table cuts long values, with an ellipsis, where it is too wide; others are folded.
     """
 
     key: str
     header: str
     is_number: bool = False
     is_optional: bool = False
+    is_name: bool = False
 
 
 def console(*, stderr: bool = False) -> "Console":
@@ -89,7 +97,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], out
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int) -> Any:
     """Return a table for a console. A value that is not known is a dash.
 
-    Print it with `crop=False`: a table that does not fit is wider than the console, and no value is cut.
+    Names are cut where the table is too wide. Print it with `crop=False`: no other value is cut.
 
     Args:
         rows: As in `print_rows`.
@@ -99,6 +107,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: i
     from rich.table import Table
 
     shown = _that_fit(rows, columns, width)
+    name_widths = _name_widths(rows, shown, width)
     least = sum(_GAP + (_width(rows, each) if each.is_number else len(each.header)) for each in shown) - _GAP
     made = Table(box=None, pad_edge=False, header_style="bold", width=least if least > width else None)
     for column in shown:
@@ -107,13 +116,42 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: i
         else:
             made.add_column(column.header, overflow="fold", min_width=len(column.header))
     for row in rows:
-        made.add_row(*(_cell(row.get(column.key)) for column in shown))
+        made.add_row(*(_cut(_cell(row.get(each.key)), name_widths.get(each.key)) for each in shown))
     return made
+
+
+def _name_widths(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int
+) -> Mapping[str, int]:
+    """Return the widths to which names are cut, by their columns, so that a table fits if it can."""
+    widths = {each.key: _width(rows, each) for each in columns}
+    others = sum(
+        widths[each.key] if each.is_number else min(widths[each.key], max(_FOLDED, len(each.header)))
+        for each in columns
+        if not each.is_name
+    )
+    left = width - others - _GAP * (len(columns) - 1)
+    names = {each.key: widths[each.key] for each in columns if each.is_name}
+    while names and sum(names.values()) > left and max(names.values()) > _SHORTEST:
+        names[max(names, key=names.__getitem__)] -= 1
+    return names
+
+
+def _cut(cell: Any, width: int | None) -> Any:
+    if width is None or not isinstance(cell, str) or len(cell) <= width:
+        return cell
+    from rich.text import Text
+
+    text = Text(cell)
+    text.truncate(width, overflow="ellipsis")
+    return text
 
 
 def _that_fit(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int) -> list[Column]:
     """Return the columns without the optional ones, the last first, that a table has no room for."""
-    widths = {column.key: _width(rows, column) for column in columns}
+    widths = {
+        each.key: min(_width(rows, each), _WHOLE) if each.is_name else _width(rows, each) for each in columns
+    }
     shown = list(columns)
     for column in reversed(columns):
         if column.is_optional and sum(widths[each.key] + _GAP for each in shown) - _GAP > width:

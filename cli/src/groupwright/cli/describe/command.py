@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     from groupwright.cli._cluster.model import GroupMember, Partitions
 
 PARTITION_COLUMNS = (
-    Column("topic", "TOPIC"),
+    Column("topic", "TOPIC", is_name=True),
     Column("partition", "PARTITION", is_number=True),
     Column("committed", "COMMITTED", is_number=True),
     Column("end", "END", is_number=True),
     Column("lag", "LAG", is_number=True),
     Column("held", "HELD", is_number=True),
     Column("unreadable", "UNREADABLE", is_number=True),
-    Column("member", "MEMBER"),
+    Column("member", "MEMBER", is_name=True),
 )
 _IF_ANY = frozenset({"held", "unreadable"})
 """Columns of partitions that a table has only if one of them is not 0."""
-_NAME = Column("name", "MEMBER")
-_HOST = Column("host", "HOST")
+_NAME = Column("name", "MEMBER", is_name=True)
+_HOST = Column("host", "HOST", is_name=True)
 _OPTIONAL_COLUMNS = (
-    Column("client_id", "CLIENT ID", is_optional=True),
-    Column("rack", "RACK"),
+    Column("client_id", "CLIENT ID", is_optional=True, is_name=True),
+    Column("rack", "RACK", is_name=True),
     Column("version", "VERSION", is_number=True, is_optional=True),
     Column("epoch", "EPOCH", is_number=True),
     Column("subscription", "SUBSCRIBES TO"),

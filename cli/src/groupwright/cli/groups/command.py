@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from groupwright.cli._cluster.model import ListedGroup
 
 COLUMNS = (
-    Column("group", "GROUP"),
+    Column("group", "GROUP", is_name=True),
     Column("type", "TYPE", is_optional=True),
     Column("state", "STATE"),
-    Column("assignor", "ASSIGNOR"),
+    Column("assignor", "ASSIGNOR", is_name=True),
     Column("members", "MEMBERS", is_number=True),
     Column("partitions", "PARTITIONS", is_number=True, is_optional=True),
     Column("lag", "LAG", is_number=True),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _CLOCK_SKEW = 10.0
 """Seconds by which the clocks of producers, brokers and this machine may differ."""
-_GROUP = Column("group", "GROUP")
-_TOPIC = Column("topic", "TOPIC")
+_GROUP = Column("group", "GROUP", is_name=True)
+_TOPIC = Column("topic", "TOPIC", is_name=True)
 _HELD = Column("held", "HELD", is_number=True)
 _NUMBERS = (
     Column("messages", "MESSAGES", is_number=True),
@@ -50,7 +50,7 @@ COLUMNS = {
     By.TOPIC: (_GROUP, _TOPIC, *_NUMBERS),
     By.PARTITION: (
         *(_GROUP, _TOPIC, Column("partition", "PARTITION", is_number=True), *_NUMBERS),
-        Column("member", "MEMBER"),
+        Column("member", "MEMBER", is_name=True),
     ),
 }
 

@@ -17,12 +17,12 @@ from groupwright.core.hash_order import java_hash
 from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 
 COLUMNS = (
-    Column("group", "GROUP"),
+    Column("group", "GROUP", is_name=True),
     Column("hash", "HASH", is_number=True),
     Column("partition", "PARTITION", is_number=True),
     Column("partitions", "OF", is_number=True),
     Column("broker", "BROKER", is_number=True),
-    Column("host", "HOST"),
+    Column("host", "HOST", is_name=True),
     Column("port", "PORT", is_number=True),
 )
 

@@ -11,7 +11,7 @@ from groupwright.cli.offsets.plan import PlannedPartition
 from groupwright.core import TopicPartitionKey
 
 SHOWN_COLUMNS = (
-    Column("topic", "TOPIC"),
+    Column("topic", "TOPIC", is_name=True),
     Column("partition", "PARTITION", is_number=True),
     Column("begin", "BEGIN", is_number=True, is_optional=True),
     Column("committed", "COMMITTED", is_number=True),
@@ -21,7 +21,7 @@ SHOWN_COLUMNS = (
     Column("metadata", "METADATA"),
 )
 PLAN_COLUMNS = (
-    Column("topic", "TOPIC"),
+    Column("topic", "TOPIC", is_name=True),
     Column("partition", "PARTITION", is_number=True),
     Column("committed", "BEFORE", is_number=True),
     Column("after", "AFTER", is_number=True),

@@ -4,7 +4,9 @@ On a cluster, `spark-submit` runs the same jobs with `groupwright.pipeline.main`
 """
 
 import logging
+import socket
 import tempfile
+import time
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from groupwright.cli._command_line.exit import ExitStatus
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._command_line.help import Command, CommandGroup
 from groupwright.core import GroupwrightError
 
@@ -42,6 +44,9 @@ class Client(StrEnum):
 _NO_CLUSTER = "bootstrap_servers=none"
 """Placeholder of a required setting, for commands that read the tables alone."""
 
+_CONNECT_SECONDS = 4.0
+"""Time within which a broker accepts a connection."""
+
 _EXTRA = {"jgo", "jinja2", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 """Packages of the extra `pipeline`."""
 
@@ -62,7 +67,7 @@ def stream(values: Values = None, *, config: Config = None) -> None:
 
     groupwright pipeline stream bootstrap_servers=localhost:9092 tables=./tables
     """
-    with _pipeline("stream", values, config) as (spark, settings):
+    with _pipeline("stream", values, config, needs_broker=True) as (spark, settings):
         from groupwright.pipeline.jobs import run_stream
         from groupwright.pipeline.main import stop_on_signals
 
@@ -75,7 +80,7 @@ def batch(values: Values = None, *, config: Config = None) -> None:
 
     groupwright pipeline batch bootstrap_servers=localhost:9092 tables=./tables end=2026-11-21T08:00:00Z
     """
-    with _pipeline("batch", values, config) as (spark, settings):
+    with _pipeline("batch", values, config, needs_broker=True) as (spark, settings):
         from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
@@ -264,13 +269,15 @@ def demo(
 
 @contextmanager
 def _pipeline(
-    job: str, values: list[str] | None, config: Path | None
+    job: str, values: list[str] | None, config: Path | None, *, needs_broker: bool = False
 ) -> "Iterator[tuple[SparkSession, Settings]]":
     """Read the settings and start Spark."""
     with _errors_in_one_line(job):
         from groupwright.pipeline import jobs
 
         settings = jobs.settings_from(values or (), config)
+        if needs_broker:
+            _require_broker(settings.bootstrap_servers)
         session = jobs.local_session(f"groupwright {job}", format_=settings.format, settings=settings.spark)
         with session as spark:
             yield spark, settings
@@ -278,7 +285,7 @@ def _pipeline(
 
 @contextmanager
 def _errors_in_one_line(job: str) -> "Iterator[None]":
-    """Print errors in one line, and exit with status 1; with 2 if packages are missing."""
+    """Print errors in one line, and exit with their status; with 2 if packages are missing."""
     logging.basicConfig(level=logging.WARNING, format="groupwright pipeline: %(message)s")
     try:
         yield
@@ -292,4 +299,45 @@ def _errors_in_one_line(job: str) -> "Iterator[None]":
         raise typer.Exit(ExitStatus.USAGE) from None
     except GroupwrightError as error:
         typer.echo(f"groupwright pipeline {job}: {error}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(status_of(error)) from None
+
+
+def status_of(error: GroupwrightError) -> ExitStatus:
+    """Return the exit status of an error."""
+    from groupwright.assignors import AssignorError, InvalidInputError
+    from groupwright.pipeline.errors import SettingsError, UnreachableError
+
+    match error:
+        case CommandError():
+            return error.status
+        case AssignorError() | InvalidInputError() | SettingsError():
+            return ExitStatus.USAGE
+        case UnreachableError():
+            return ExitStatus.UNREACHABLE
+    return ExitStatus.FINDINGS
+
+
+def _require_broker(bootstrap_servers: str) -> None:
+    """Check that a broker accepts connections before Spark starts, whose Kafka client tries for a minute.
+
+    Raises:
+        CommandError: None does.
+    """
+    deadline = time.monotonic() + _CONNECT_SECONDS
+    failures = []
+    for server in bootstrap_servers.split(","):
+        host, _, port = server.strip().rpartition("//")[2].rpartition(":")
+        left = max(deadline - time.monotonic(), 0.1)
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), left).close()
+        except (OverflowError, ValueError):
+            return  # Kafka's client says what is wrong with the address
+        except OSError as error:
+            failures.append(f"{server.strip()}: {error.strerror or error}")
+        else:
+            return
+    raise CommandError(
+        f"no broker can be reached ({'; '.join(failures)}). Check bootstrap_servers, and that a broker runs "
+        "there",
+        ExitStatus.UNREACHABLE,
+    )

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from groupwright.assignors import InvalidInputError
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._command_line.output import console
 from groupwright.core.assignor_traits import ASSIGNORS
 from groupwright.pipeline.report import DeployCost, DeployStudy
@@ -86,8 +87,9 @@ def present_group(tables: Mapping[str, DataFrame], group: str, client: Behaviour
     members = tables["group_members"].where(F.col("group_id") == group)
     last = members.agg(F.max(F.struct("log_time", "generation")).alias("last")).collect()[0]["last"]
     if last is None:
-        raise InvalidInputError(
-            f"the tables have no members of group {group!r}: check its name, or simulate a classic group"
+        raise CommandError(
+            f"the tables have no members of group {group!r}: check its name, or simulate a classic group",
+            ExitStatus.NOT_FOUND,
         )
     generation = members.where(
         (F.col("generation") == last["generation"]) & (F.col("log_time") == F.lit(last["log_time"]))

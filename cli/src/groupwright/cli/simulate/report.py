@@ -206,7 +206,10 @@ def _print_assignments(out: "Console", simulations: Sequence[Simulation], *, eve
     if not names:
         return
     shown = names if every_member else names[:_MOST_MEMBERS]
-    columns = [Column("member", "MEMBER"), *(Column(_name(each), _name(each)) for each in simulations)]
+    columns = [
+        Column("member", "MEMBER", is_name=True),
+        *(Column(_name(each), _name(each)) for each in simulations),
+    ]
     topics = {topic for of_members in by_name for share in of_members.values() for topic in share}
     made = [
         {

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from groupwright.core.assignor_traits import ASSIGNORS
 from groupwright.core.configuration import Configuration
 from groupwright.instrumentation.advice.findings import Finding, note, warning
 from groupwright.instrumentation.advice.limits import BrokerLimits, longer_poll_interval
@@ -122,12 +123,14 @@ def _mixed_strategies(config: Configuration, _: Measured) -> Iterator[Finding]:
 def _not_in_librdkafka(config: Configuration, _: Measured) -> Iterator[Finding]:
     others = [name for name in config.strategies if name not in LIBRDKAFKA]
     if config.classic and others:
+        is_in_java = all(ASSIGNORS[name].java_class for name in others if name in ASSIGNORS)
+        java = " or Java's consumer" if is_in_java else ""
         yield note(
             "not-in-librdkafka",
             f"partition.assignment.strategy has {', '.join(others)}",
             "confluent-kafka's own consumer rejects the configuration, and its members cannot join a group "
-            "that uses such an assignor; Groupwright's and Java's consumers support further assignors",
-            "Use groupwright.consumer.Consumer or Java's consumer in all members of the group",
+            "that uses such an assignor",
+            f"Use groupwright.consumer.Consumer{java} in all members of the group",
         )
 
 

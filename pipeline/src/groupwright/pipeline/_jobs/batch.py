@@ -24,7 +24,7 @@ from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import BatchRange
 from groupwright.pipeline._tables import Batch
 from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
-from groupwright.pipeline.errors import PipelineError, spark_errors
+from groupwright.pipeline.errors import SettingsError, spark_errors
 
 _log = logging.getLogger("groupwright.pipeline")
 
@@ -124,9 +124,9 @@ def _end(context: JobContext) -> Offsets:
             for topic, by_partition in json.loads(end).items()
         }
     except (ValueError, AttributeError, TypeError) as error:
-        raise PipelineError(f'end={end} must have the form {{"topic": {{"0": 123}}}}: {error}') from None
+        raise SettingsError(f'end={end} must have the form {{"topic": {{"0": 123}}}}: {error}') from None
     if unknown := offsets.keys() - context.topics.keys():
-        raise PipelineError(
+        raise SettingsError(
             f"end names {', '.join(sorted(unknown))}, but the job reads only {', '.join(context.topics)}"
         )
     _require_existing(offsets, context.cluster.offsets(context.topics, "latest"))
@@ -134,16 +134,16 @@ def _end(context: JobContext) -> Offsets:
 
 
 def _require_existing(end: Offsets, latest: Offsets) -> None:
-    """Raise a `PipelineError` if an end is not a position in the log of a partition."""
+    """Raise a `SettingsError` if an end is not a position in the log of a partition."""
     for topic, by_partition in end.items():
         for partition, offset in by_partition.items():
             last = latest[topic].get(partition)
             if last is None:
-                raise PipelineError(
+                raise SettingsError(
                     f"end names {topic}-{partition}, but {topic} has {len(latest[topic])} partitions"
                 )
             if not 0 <= offset <= last:
-                raise PipelineError(
+                raise SettingsError(
                     f"end={offset} of {topic}-{partition} is not in its log: write an offset from 0 to {last}"
                 )
 

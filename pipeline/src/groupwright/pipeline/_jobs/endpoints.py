@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from groupwright.core.http_server import Endpoints, HttpServer
 from groupwright.pipeline._jobs.status import StreamStatus
-from groupwright.pipeline.errors import PipelineError
+from groupwright.pipeline.errors import PipelineError, SettingsError
 
 _log = logging.getLogger("groupwright.pipeline")
 
@@ -55,7 +55,7 @@ def serving(address: str, status: StreamStatus) -> Iterator[int | None]:
         return
     host, separator, port = address.rpartition(":")
     if not separator or not port.isdecimal():
-        raise PipelineError(f"metrics_address={address}: write host:port, such as 0.0.0.0:9096")
+        raise SettingsError(f"metrics_address={address}: write host:port, such as 0.0.0.0:9096")
     try:
         server = HttpServer(host.strip("[]"), int(port), StreamEndpoints(status))
     except (OSError, OverflowError) as error:

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline._tables.java import has_class, java_class
-from groupwright.pipeline.errors import PipelineError
+from groupwright.pipeline.errors import PipelineError, SettingsError, UnreachableError
 
 Offsets = dict[str, dict[int, int]]
 """Offsets by topic and partition."""
@@ -187,8 +187,8 @@ class Cluster:
     def _get(self, future: Any) -> Any:
         return future.get(_TIMEOUT_SECONDS, self._time_unit)
 
-    def _no_response(self, error: Py4JJavaError) -> PipelineError:
-        return PipelineError(f"Kafka at {self._address} does not respond: {_cause(error).toString()}")
+    def _no_response(self, error: Py4JJavaError) -> UnreachableError:
+        return UnreachableError(f"Kafka at {self._address} does not respond: {_cause(error).toString()}")
 
 
 def _cause(error: Py4JJavaError) -> Any:
@@ -220,7 +220,7 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
     try:
         admin = admin_class.create(configuration)
     except Py4JJavaError as error:
-        raise PipelineError(f"Kafka's client rejects its settings: {_cause(error).getMessage()}") from None
+        raise SettingsError(f"Kafka's client rejects its settings: {_cause(error).getMessage()}") from None
     for side in ("key", "value"):
         configuration.put(
             f"{side}.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -242,11 +242,11 @@ def time_of(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise PipelineError(
+        raise SettingsError(
             f"{text!r} is not a position in a log: write earliest, latest, or a time such as "
             "2026-11-21T08:00:00Z"
         ) from None
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     if not datetime(1970, 1, 1, tzinfo=UTC) <= time < datetime(9999, 1, 1, tzinfo=UTC):
-        raise PipelineError(f"{text} is no time of a record: write one between the years 1970 and 9998")
+        raise SettingsError(f"{text} is no time of a record: write one between the years 1970 and 9998")
     return time

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from groupwright.pipeline._tables import FORMATS
-from groupwright.pipeline.errors import PipelineError
+from groupwright.pipeline.errors import SettingsError
 
 _LOGGABLE = {"security.protocol", "sasl.mechanism", "ssl.endpoint.identification.algorithm"}
 """Kafka client settings that may be logged; any other may contain a secret."""
@@ -39,7 +39,7 @@ class Settings:
     """Settings of a job; `SETTINGS` has their meanings.
 
     Raises:
-        PipelineError: A value is out of range.
+        SettingsError: A value is out of range.
     """
 
     bootstrap_servers: str = _setting("The Kafka brokers, `host:port,...`.")
@@ -152,19 +152,19 @@ class Settings:
         for each in fields(self):
             minimum, value = each.metadata["minimum"], getattr(self, each.name)
             if minimum is not None and value < minimum:
-                raise PipelineError(f"{each.name}={value}: it must be at least {minimum:g}")
+                raise SettingsError(f"{each.name}={value}: it must be at least {minimum:g}")
             if minimum is not None and not value <= each.metadata["maximum"]:  # nor is NaN
-                raise PipelineError(f"{each.name}={value}: it must be at most {each.metadata['maximum']:g}")
+                raise SettingsError(f"{each.name}={value}: it must be at most {each.metadata['maximum']:g}")
             choices = each.metadata["choices"]
             if choices and value not in choices:
-                raise PipelineError(f"{each.name}={value}: it must be {' or '.join(choices)}")
+                raise SettingsError(f"{each.name}={value}: it must be {' or '.join(choices)}")
         if 0 < self.retention_days < self.lookback_days:
-            raise PipelineError(
+            raise SettingsError(
                 f"retention_days={self.retention_days} is less than lookback_days={self.lookback_days}, so "
                 "derived tables would miss dates that they need: keep more days, or lower lookback_days"
             )
         if not self.state and self.format == "iceberg":
-            raise PipelineError(
+            raise SettingsError(
                 "state is not set, and Iceberg tables have no folder for it: set state to a folder"
             )
 
@@ -212,7 +212,7 @@ def settings_from(values: Iterable[str], config: Path | None = None) -> Settings
         config: A TOML file.
 
     Raises:
-        PipelineError: A setting is unknown, missing or of the wrong type, or the file cannot be read.
+        SettingsError: A setting is unknown, missing or of the wrong type, or the file cannot be read.
     """
     given: dict[str, Any] = {"kafka": {}, "spark": {}}
     for key, value in [*(_read(config) if config else ()), *map(_pair, enumerate(values, start=1))]:
@@ -224,10 +224,10 @@ def settings_from(values: Iterable[str], config: Path | None = None) -> Settings
         elif key in SETTINGS and key not in _NESTED:
             given[key] = _typed(SETTINGS[key], value)
         else:
-            raise PipelineError(f"unknown setting {key!r}; known settings: {', '.join(SETTINGS)}")
+            raise SettingsError(f"unknown setting {key!r}; known settings: {', '.join(SETTINGS)}")
     missing = [name for name, each in SETTINGS.items() if _required(each) and not given.get(name)]
     if missing:
-        raise PipelineError(
+        raise SettingsError(
             f"{' and '.join(missing)} must be set, as KEY=VALUE or in the file given by --config"
         )
     return Settings(**given)
@@ -242,7 +242,7 @@ def _pair(numbered: tuple[int, str]) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
         # The argument is not shown: it may be a password.
-        raise PipelineError(f"setting {number} is not of the form KEY=VALUE, such as trigger_seconds=30")
+        raise SettingsError(f"setting {number} is not of the form KEY=VALUE, such as trigger_seconds=30")
     return key.strip(), value.strip()
 
 
@@ -252,7 +252,7 @@ def _read(path: Path) -> list[tuple[str, Any]]:
     except (OSError, ValueError) as error:
         reason = str(error)
     # Without a cause, which would hold the whole file.
-    raise PipelineError(f"{path} cannot be read: {reason}")
+    raise SettingsError(f"{path} cannot be read: {reason}")
 
 
 def _flat(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
@@ -265,14 +265,14 @@ def _flat(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
 def _typed(setting: Field[Any], value: Any) -> Any:
     kind: type[Any] = str if setting.default is MISSING else type(setting.default)
     if isinstance(value, list):
-        raise PipelineError(f"{setting.name}={value!r} is a list: write one value, a {kind.__name__}")
+        raise SettingsError(f"{setting.name}={value!r} is a list: write one value, a {kind.__name__}")
     try:
         if kind is bool:
             return value if isinstance(value, bool) else _parse_bool(str(value))
         # From text, so that neither `true` nor 1.9 is a whole number.
         return kind(str(value).removesuffix(".0") if kind is int else str(value))
     except ValueError:
-        raise PipelineError(f"{setting.name}={value!r} is not a valid {kind.__name__}") from None
+        raise SettingsError(f"{setting.name}={value!r} is not a valid {kind.__name__}") from None
 
 
 def _parse_bool(text: str) -> bool:
