@@ -550,6 +550,8 @@ def test_records_of_the_offsets_topic_become_offsets_and_generations() -> None:
             offset_record("orders", 0, None),
             generation_record("orders", None),
             generation_record("billing", 4),
+            offset_record("deleted", 0, 1),
+            offset_record("deleted", 0, None),
         ),
         is_past=False,
     )
@@ -557,7 +559,7 @@ def test_records_of_the_offsets_topic_become_offsets_and_generations() -> None:
     assert content.offsets == {"billing": {("orders", 0): CommittedOffset(6)}}
     assert content.generations == {"billing": 4}
     assert content.commits == {"billing": 1}
-    assert content.records == {"decoded": 10, "failed": 1}
+    assert content.records == {"decoded": 12, "failed": 1}
 
 
 # --- Bounds -----------------------------------------------------------------------------------------

@@ -157,7 +157,9 @@ class Cluster:
                 silent[brokers[id_]] = words(response.error_code)
             else:
                 found |= {row.group_id: listed_group(row, id_) for row in response.groups}
-        self._coordinators |= {group.id: group.coordinator for group in found.values()}
+        # Groups that are gone are forgotten: an exporter sees ever new names.
+        known = self._coordinators if silent else {}
+        self._coordinators = {**known, **{group.id: group.coordinator for group in found.values()}}
         if silent and len(silent) == len(brokers):
             raise CommandError(
                 f"no broker lists its groups: {next(iter(silent.values()))}", ExitStatus.UNREACHABLE

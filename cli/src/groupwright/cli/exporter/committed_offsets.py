@@ -18,7 +18,8 @@ class CommittedOffsets:
     Attributes:
         offsets: Committed offsets by group.
         generations: Generations of classic groups.
-        commits: Number of offsets that each group has committed since the exporter began to follow the log.
+        commits: Number of offsets that each group has committed since the exporter began to follow the log,
+            or since all of the group's were deleted.
         records: Number of records by outcome: `decoded` or `failed`.
     """
 
@@ -65,6 +66,7 @@ class CommittedOffsets:
         of_group.pop(partition, None)
         if not of_group:
             self.offsets.pop(group, None)
+            self.commits.pop(group, None)
 
     def _apply_generations(self, decoded: pa.RecordBatch) -> None:
         generations = pc.struct_field(decoded.column(_GROUP), "generation").to_pylist()
