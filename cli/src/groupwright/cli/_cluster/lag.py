@@ -103,9 +103,10 @@ class PartitionLag:
 
     @property
     def _offsets_left(self) -> int | None:
-        if self.committed is None or self.stable_end is None or self.is_beyond_end:
+        committed, end = self.committed, self.stable_end
+        if committed is None or end is None or self.is_beyond_end:
             return None
-        return max(0, self.stable_end - self.first_uncommitted[2])
+        return max(0, end - max(committed, self.begin or 0))
 
     @property
     def is_behind(self) -> bool:

@@ -138,16 +138,19 @@ class ExporterState:
         for lag in group.partitions:
             if self._options.topics.select(lag.topic):
                 stuck = history.unmoved_seconds(lag.log, time) >= self._options.stuck_seconds
-                seconds, at_least = self._lag_seconds(lag, time)
-                yield _Row(lag, seconds, at_least, is_stuck=stuck)
+                messages = lag.lag
+                if messages:
+                    seconds, at_least = self._lag_seconds(lag, time)
+                else:
+                    seconds, at_least = None if messages is None else 0.0, 0.0
+                yield _Row(lag, messages, seconds, at_least, is_stuck=stuck)
 
     def _lag_seconds(self, lag: PartitionLag, time: float) -> tuple[float | None, float]:
         """Return the age of the first message that is not committed, if it is known, and a lower bound."""
-        if not lag.lag:
-            return (None if lag.lag is None else 0.0), 0.0
-        arrived = self._ends.arrival(lag.log, lag.first_uncommitted[2])
+        log = lag.log
+        arrived = self._ends.arrival(log, lag.first_uncommitted[2])
         if arrived is None:
-            since = self._ends.since(lag.log)
+            since = self._ends.since(log)
             return None, 0.0 if since is None else time - since
         age = max(0.0, time - arrived)
         return age, age
@@ -217,13 +220,13 @@ class ExporterState:
         self, group: DescribedGroup, topic: str, rows: list["_Row"], time: float
     ) -> Iterator["_Sample"]:
         labels = (group.id, topic)
-        known = [row for row in rows if row.lag.lag is not None]
+        known = [row for row in rows if row.messages is not None]
         if known:
             yield from self._lag_samples(labels, known, time)
         else:
             self._velocities.pop(labels, None)
         oldest = max((row.at_least for row in known), default=0.0)
-        is_caught_up = known and not any(row.lag.may_lag for row in rows)
+        is_caught_up = known and not any(row.messages != 0 and row.lag.may_lag for row in rows)
         if oldest or is_caught_up:
             yield catalogue.LAG_SECONDS, labels, oldest
         yield catalogue.LAG_SECONDS_UNKNOWN, labels, sum(row.seconds is None for row in known)
@@ -250,12 +253,13 @@ class ExporterState:
 
     def _lag_samples(self, labels: Labels, rows: list["_Row"], time: float) -> Iterator["_Sample"]:
         """Yield the samples of rows whose lag is known."""
-        lags = [row.lag.lag or 0 for row in rows]
+        lags = [row.messages or 0 for row in rows]
         lag = sum(lags)
         yield catalogue.LAG, labels, lag
         yield catalogue.LAG_MAX, labels, max(lags)
-        yield catalogue.HELD, labels, sum(row.lag.held or 0 for row in rows)
-        yield catalogue.UNREADABLE, labels, sum(row.lag.unreadable or 0 for row in rows)
+        yield catalogue.HELD, labels, sum(row.lag.held or 0 for row in rows if row.lag.stable != row.lag.end)
+        drained = [row.lag for row in rows if row.lag.has_message is False]
+        yield catalogue.UNREADABLE, labels, sum(each.unreadable or 0 for each in drained)
         partitions = hash(frozenset(row.lag.log for row in rows))
         velocity = self._velocities.setdefault(labels, LagVelocity()).update(lag, partitions, time)
         if velocity is not None:
@@ -265,7 +269,7 @@ class ExporterState:
         margins = [
             max(0, (row.lag.committed or 0) - row.lag.begin)
             for row in rows
-            if row.lag.lag and row.lag.begin is not None
+            if row.messages and row.lag.begin is not None
         ]
         if margins:
             yield catalogue.RETENTION_MARGIN, labels, min(margins)
@@ -276,11 +280,13 @@ class _Row:
     """A partition of a group.
 
     Attributes:
+        messages: Its lag; None if it is not known.
         seconds: Its lag in seconds; None if it is not known.
         at_least: A lower bound of it, 0 if there is none.
     """
 
     lag: PartitionLag
+    messages: int | None
     seconds: float | None
     at_least: float
     is_stuck: bool = field(kw_only=True)
@@ -298,8 +304,8 @@ def _by_topic(rows: list[_Row]) -> dict[str, list[_Row]]:
 
 def _partition_samples(group: str, row: _Row) -> Iterator[_Sample]:
     labels = (group, row.lag.topic, str(row.lag.partition))
-    if row.lag.lag is not None:
-        yield catalogue.PARTITION_LAG, labels, row.lag.lag
+    if row.messages is not None:
+        yield catalogue.PARTITION_LAG, labels, row.messages
     if row.seconds is not None:
         yield catalogue.PARTITION_LAG_SECONDS, labels, row.seconds
     if row.lag.committed is not None:
