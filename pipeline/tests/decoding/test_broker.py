@@ -15,6 +15,7 @@ from groupwright.consumer import Consumer
 from groupwright.core.offsets_topic import partition_for
 from groupwright.pipeline._decoding import decode_batch
 from groupwright.pipeline._decoding.messages import RECORD_KINDS
+from groupwright.pipeline._transforms.consumer_groups import consumer_generations
 from groupwright.pipeline._transforms.group_epochs import epoch_rows
 from groupwright.testing import LocalKafka
 from integration_tests.harness.patience import PATIENCE
@@ -241,3 +242,7 @@ def test_a_group_of_the_new_protocol_is_what_the_broker_describes(
         }
 
     wait_until(has_ended, "the tombstones of both members")
+    records = _of_table(_records(local_kafka, batch, group))
+    full, *after = (each for each in consumer_generations(records, {}) if each.number >= epochs[-1])
+    assert (len(full.members), {each.cause for each in after}) == (2, {"leave"})
+    assert [len(each.members) for each in after] in ([0], [1, 0]), "the group is left empty once"

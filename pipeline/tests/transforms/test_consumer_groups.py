@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from groupwright.pipeline._transforms.consumer_groups import consumer_generations
+from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup, consumer_generations
 from groupwright.pipeline._transforms.generations import Generation
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -20,8 +20,9 @@ class Log:
     def epoch(self, epoch: int, metadata_hash: int = 1) -> None:
         self._add("consumer_group", {"epoch": epoch, "metadata_hash": metadata_hash})
 
-    def member(self, id_: str, *topics: str) -> None:
-        self._add("consumer_member", {"member_id": id_, "client_id": f"client-{id_}", "topics": list(topics)})
+    def member(self, id_: str, *topics: str, instance: str | None = None) -> None:
+        member = {"member_id": id_, "client_id": f"client-{id_}", "topics": list(topics)}
+        self._add("consumer_member", {**member, "instance_id": instance})
 
     def current(self, id_: str, epoch: int, *partitions: int, state: str = "stable") -> None:
         assigned = [{"topic_id": "id-of-orders", "partitions": list(partitions)}]
@@ -88,6 +89,66 @@ def test_the_last_member_that_leaves_ends_it_at_once() -> None:
     log.epoch(3)
     empty = log.generations()[-1]
     assert (empty.number, empty.cause, empty.members, empty.started) == (3, "leave", {}, empty.completed)
+
+
+def test_members_that_leave_one_after_the_other_end_it_once() -> None:
+    """The tombstones of each precede the epoch of its leave. The epoch of an empty group has no hash."""
+    (log,) = two_members()
+    log.gone("a")
+    log.epoch(3)
+    log.gone("b")
+    log.epoch(4, metadata_hash=0)
+    (empty,) = log.generations()[2:]
+    assert (empty.number, empty.cause, empty.members) == (4, "leave", {})
+    assert empty.started == START + timedelta(seconds=12)
+
+
+def test_an_epoch_that_a_leave_supersedes_is_not_reached() -> None:
+    """When b's tombstones are written, c has reached the epoch of a's leave, and nobody else has to."""
+    (log,) = two_members()
+    log.member("c", "orders")
+    log.epoch(3)
+    for id_, partitions in (("a", (0,)), ("b", (1,)), ("c", ())):
+        log.current(id_, 3, *partitions)
+    log.gone("a")
+    log.epoch(4)
+    log.current("c", 4, 0)
+    log.gone("b")
+    log.epoch(5)
+    log.current("c", 5, 0, 1)
+    (last,) = log.generations()[3:]
+    assert (last.number, last.cause, list(last.members)) == (5, "leave", ["c"])
+
+
+def test_a_static_member_that_is_back_with_another_id_needs_no_epoch() -> None:
+    log = Log()
+    log.member("a", "orders", instance="one")
+    log.epoch(1)
+    log.current("a", 1, 0, 1)
+    log.current("a", -2, 0, 1)
+    log.gone("a")
+    log.member("b", "orders", instance="one")
+    log.current("b", 1, 0, 1)
+    log.epoch(2, metadata_hash=2)
+    log.current("b", 2, 0, 1, 2)
+    assert [(generation.number, generation.cause) for generation in log.generations()] == [
+        (1, "first"),
+        (2, "metadata"),
+    ]
+
+
+def test_a_state_between_the_records_of_a_leave_is_kept() -> None:
+    (log,) = two_members()
+    log.gone("a")
+    log.epoch(3)
+    log.gone("b")
+    before = ConsumerGroup()
+    assert len(list(before.generations(log.records))) == 2
+    after = ConsumerGroup.from_json(before.to_json())
+    assert (after, after.leaving) == (before, {"b"})
+    log.epoch(4)
+    (empty,) = after.generations(log.records[-1:])
+    assert (empty.number, empty.members) == (4, {})
 
 
 def test_new_metadata_and_new_subscriptions_are_told_apart() -> None:

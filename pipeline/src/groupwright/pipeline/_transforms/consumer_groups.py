@@ -2,7 +2,8 @@
 
 The broker records every step of a rebalance: the new group epoch (key 3), the target assignment (keys 6, 7),
 and each member's current assignment (key 8), until all members are stable at that epoch. Epochs that are
-superseded before the group is stable belong to the same rebalance.
+superseded before the group is stable belong to the same rebalance. A member's tombstones precede the epoch of
+its leave, and those of a static member's former id precede the records of its new one, which need no epoch.
 
 A group's state after some records can be written as JSON, and read again to continue with the next records.
 """
@@ -29,6 +30,7 @@ class _Member:
     client_id: str | None
     subscription: tuple[tuple[str, ...], str | None]
     assignor: str | None
+    instance_id: str | None = None
     epoch: int | None = None
     stable: bool = False
     assigned: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -53,6 +55,8 @@ class ConsumerGroup:
         stable_epoch: The newest epoch that all members have reached, or -1.
         started: When the first epoch after the stable one was written.
         causes: The causes of the epochs after the stable one.
+        leaving: Ids of members whose tombstones were written after the newest epoch; of static members, their
+            instance ids.
         last: The last stable generation.
         partition_counts: Partition counts of the topics, from the assignments of generations up to `last`.
     """
@@ -66,6 +70,7 @@ class ConsumerGroup:
     stable_epoch: int = -1
     started: datetime | None = None
     causes: set[str] = field(default_factory=set)
+    leaving: set[str] = field(default_factory=set)
     last: Generation | None = None
     partition_counts: dict[str, int] = field(default_factory=dict)
 
@@ -79,15 +84,21 @@ class ConsumerGroup:
         """
         for record in records:
             _apply(self, record)
-            if self.epoch > self.stable_epoch and all(
-                each.has_reached(self.epoch) for each in self.members.values()
-            ):
+            if self._is_stable():
                 after = _generation(self, record["log_time"])
                 yield after
                 self.last = after
                 update_partition_counts(self.partition_counts, after)
                 self.stable_epoch, self.started = self.epoch, None
                 self.causes.clear()
+
+    def _is_stable(self) -> bool:
+        """Return whether all members have reached a new epoch, which the next record does not supersede."""
+        return (
+            self.epoch > self.stable_epoch
+            and not self.leaving
+            and all(each.has_reached(self.epoch) for each in self.members.values())
+        )
 
     def learn_names(self, names: Mapping[str, str]) -> None:
         """Add topic names by id, also to the last generation."""
@@ -104,11 +115,12 @@ class ConsumerGroup:
 
     def to_json(self) -> str | None:
         """Return the state as JSON; None for a group without records since its deletion."""
-        if self.epoch < 0 and not (self.members or self.patterns or self.topics or self.causes):
+        parts = (self.members, self.patterns, self.topics, self.causes, self.leaving)
+        if self.epoch < 0 and not any(parts):
             return None
         state = asdict(self)
         state["topics"] = None if self.topics is None else sorted(self.topics)
-        state["causes"] = sorted(self.causes)
+        state["causes"], state["leaving"] = sorted(self.causes), sorted(self.leaving)
         for name in ("names", "partition_counts"):  # equal states have equal JSON
             state[name] = dict(sorted(state[name].items()))
         return json.dumps(state, default=datetime.isoformat, separators=(",", ":"))
@@ -124,6 +136,7 @@ class ConsumerGroup:
                 each["client_id"],
                 (tuple(each["subscription"][0]), each["subscription"][1]),
                 each["assignor"],
+                each["instance_id"],
                 each["epoch"],
                 each["stable"],
                 _tuples(each["assigned"]),
@@ -139,6 +152,7 @@ class ConsumerGroup:
                 "topics": None if topics is None else frozenset((name, count) for name, count in topics),
                 "started": started and datetime.fromisoformat(started),
                 "causes": set(state["causes"]),
+                "leaving": set(state["leaving"]),
                 "last": last and _loaded_generation(last),
             }
         )
@@ -189,13 +203,16 @@ def _apply_epoch(
         # The group was deleted; a new group may have the same name.
         group.epoch = group.stable_epoch = -1
         group.topics = group.metadata_hash = group.started = group.last = None
-        for each in (group.members, group.causes, group.patterns, group.partition_counts):
+        for each in (group.members, group.causes, group.leaving, group.patterns, group.partition_counts):
             each.clear()
         return
     metadata_hash = value.get("metadata_hash")
     if group.metadata_hash not in {None, 0, metadata_hash}:
         group.causes.add("metadata")
     group.metadata_hash = metadata_hash
+    if group.leaving:
+        group.causes.add("leave")
+        group.leaving.clear()
     if value["epoch"] > group.epoch:
         group.epoch = value["epoch"]
         group.started = group.started or time
@@ -204,14 +221,21 @@ def _apply_epoch(
 def _apply_member(group: ConsumerGroup, value: Mapping[str, Any], *, is_tombstone: bool) -> None:
     id_ = value["member_id"]
     if is_tombstone:
-        if group.members.pop(id_, None):
-            group.causes.add("leave")
+        gone = group.members.pop(id_, None)
+        if gone:
+            group.leaving.add(gone.instance_id or id_)
         return
     subscription = (tuple(value.get("topics") or ()), value.get("regex") or None)
     member = group.members.get(id_)
     if member is None:
-        group.causes.add("join")
-        group.members[id_] = _Member(value.get("client_id"), subscription, value.get("server_assignor"))
+        instance_id = value.get("instance_id")
+        if instance_id in group.leaving:
+            group.leaving.remove(instance_id)
+        else:
+            group.causes.add("join")
+        group.members[id_] = _Member(
+            value.get("client_id"), subscription, value.get("server_assignor"), instance_id
+        )
         return
     if member.subscription != subscription:
         group.causes.add("subscription")
