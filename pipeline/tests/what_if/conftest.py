@@ -44,7 +44,7 @@ class Past:
 
     def generation(
         self,
-        number: int,
+        number: int | None,
         shares: Shares,
         *,
         subscribed: Mapping[str, Sequence[str]] | None = None,

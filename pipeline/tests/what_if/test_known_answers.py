@@ -25,6 +25,21 @@ def test_sticky_moves_less_than_range_when_a_member_joins_and_another_leaves(pas
     assert column(played["cooperative-sticky"], "rounds") == [1, 2, 2, 1], "a move takes a second rebalance"
 
 
+def test_a_conversion_to_kip_848_and_back_is_no_generation(past: Any, column: Any) -> None:
+    """The tombstone and the first record of the converted group are written at the same time."""
+    two = {"a": {"orders": [0, 1]}, "b": {"orders": [2, 3]}}
+    past.generation(1, {"a": {"orders": [0, 1, 2, 3]}}).generation(2, two)
+    past.generation(None, {}).generation(2, two)
+    converted = past.rows[-4:]
+    for row in converted:
+        row["time"] = converted[0]["time"]
+    past.generation(3, {"a": {"orders": [0, 1, 2, 3]}})
+    played = past.play("range")
+    for name in ("actual", "range"):
+        assert column(played[name], "generation") == [1, 2, 3]
+        assert column(played[name], "stopped") == [0, 4, 4]
+
+
 def test_each_assignor_plays_its_own_history(past: Any, column: Any) -> None:
     # roundrobin had a: 0 2 4, b: 1 3 5; with c it deals a: 0 3, b: 1 4, c: 2 5, so 2 and 4 leave a, 3 and 5
     # leave b.

@@ -77,16 +77,20 @@ class Change:
     error: str | None = None
 
 
-def changes(generations: Iterable[Generation], *, begins: bool = True) -> Iterator[Change]:
+def changes(
+    generations: Iterable[Generation], before: Generation | None = None, *, begins: bool = True
+) -> Iterator[Change]:
     """Yield the changes made by each generation of one group.
 
     Args:
         generations: Generations in log order. If the log has gaps, a change spans the gap.
+        before: The generation before them, if known.
         begins: Whether no earlier generation of the group is known to exist, so that the first one may be
             the group's first. Generation 1 always is.
     """
-    before: Generation | None = None
     partition_counts: dict[str, int] = {}
+    if before:
+        update_partition_counts(partition_counts, before)
     for after in generations:
         yield change(before, after, partition_counts, begins=begins)
         update_partition_counts(partition_counts, after)

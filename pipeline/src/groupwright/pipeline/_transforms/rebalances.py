@@ -6,7 +6,7 @@ minimum of moves is an optimization problem, which SQL cannot express.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -244,28 +244,60 @@ def _rebalances(table: pa.Table, names: Mapping[str, str], *, begins: bool) -> p
     """Process one group's history."""
     group_id = table.column("group_id")[0].as_py()
     by_kind = _by_kind(table)
-    events = _MemberEvents(by_kind["event"], _deletions(by_kind))
-    rows: list[tuple[int, dict[str, Any]]] = []
-    for number, incarnation in enumerate(_split_at_deletions(by_kind["generation"])):
-        of_incarnation = changes((generation for _, generation in incarnation), begins=begins or number > 0)
-        rows += [
-            (log_offset, _row(group_id, "classic", each, events))
-            for (log_offset, _), each in zip(incarnation, of_incarnation, strict=True)
-        ]
+    conversions = _conversions(by_kind)
+    events = _MemberEvents(by_kind["event"], _deletions(by_kind, conversions))
     states = by_kind["state"]
     group = ConsumerGroup.from_json(states[0]["state"]["state"] if states else None)
     group.learn_names(names)
-    for record in by_kind["record"]:
+    incarnations = _split_at_deletions(by_kind["generation"])
+    before_consumer = {end: listed[-1][1] for end, listed in incarnations if listed and end in conversions}
+    consumer, before_classic = _consumer_changes(by_kind["record"], group, before_consumer, conversions)
+    rows = [(log_offset, _row(group_id, "consumer", each, events)) for log_offset, each in consumer]
+    for number, (_, incarnation) in enumerate(incarnations):
+        before = before_classic.get(incarnation[0][0] - 1) if incarnation else None
+        generations = incarnation[1:] if before else incarnation
+        of_incarnation = changes((each for _, each in generations), before, begins=begins or number > 0)
         rows += [
-            (
-                record["log_offset"],
-                _row(group_id, "consumer", change(group.last, after, group.partition_counts), events),
-            )
-            for after in group.generations([record["record"]])
+            (log_offset, _row(group_id, "classic", each, events))
+            for (log_offset, _), each in zip(generations, of_incarnation, strict=True)
         ]
     rows.sort(key=_log_offset)
     _add_rewinds(rows, by_kind["rewind"])
     return to_arrow([row for _, row in rows], schemas.REBALANCES)
+
+
+def _consumer_changes(
+    records: Sequence[Row],
+    group: ConsumerGroup,
+    before_consumer: Mapping[int, Generation],
+    conversions: Collection[int],
+) -> tuple[list[tuple[int, Change]], dict[int, Generation]]:
+    """Return a group's KIP-848 rebalances with their offsets, and its last one before each conversion.
+
+    A converted group has the same generation as before, which is no rebalance.
+
+    Args:
+        records: The records, in log order.
+        group: The group's state before them.
+        before_consumer: The classic generation before each conversion, by the offset of the tombstone.
+        conversions: The result of `_conversions`.
+    """
+    before_classic: dict[int, Generation] = {}
+    found: list[tuple[int, Change]] = []
+    converted: Generation | None = None
+    for row in records:
+        log_offset = row["log_offset"]
+        if _is_deletion(row):
+            converted = None
+            if group.last and log_offset in conversions:
+                before_classic[log_offset] = group.last
+        converted = before_consumer.get(log_offset - 1, converted)
+        for after in group.generations([row["record"]]):
+            if group.last:
+                found.append((log_offset, change(group.last, after, group.partition_counts)))
+            elif converted is None or converted.number != after.number:
+                found += [(log_offset, each) for each in changes([after], converted)]
+    return found, before_classic
 
 
 def _by_kind(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
@@ -279,38 +311,65 @@ def _by_kind(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
     return by_kind
 
 
-def _deletions(by_kind: Mapping[str, Sequence[Row]]) -> list[datetime]:
-    """Return the times at which the group was deleted, ascending."""
-    of_classic = [row["time"] for row in by_kind["generation"] if row["generation"]["tombstone"]]
-    of_consumer = [
+def _conversions(by_kind: Mapping[str, Sequence[Row]]) -> set[int]:
+    """Return the offsets of the tombstones of a group that was converted, from classic to KIP-848 or back.
+
+    The coordinator writes the group's new records together with the tombstone: they follow it, with its time.
+    """
+    found = set[int]()
+    for kind, other in (("generation", "record"), ("record", "generation")):
+        times = {row["log_offset"]: row["time"] for row in by_kind[other]}
+        found |= {
+            row["log_offset"]
+            for row in by_kind[kind]
+            if _is_deletion(row) and times.get(row["log_offset"] + 1) == row["time"]
+        }
+    return found
+
+
+def _deletions(by_kind: Mapping[str, Sequence[Row]], conversions: Collection[int]) -> list[datetime]:
+    """Return the times at which the group was deleted, not converted, ascending."""
+    return sorted(
         row["time"]
-        for row in by_kind["record"]
-        if row["record"]["record_kind"] == "consumer_group" and row["record"]["tombstone"]
-    ]
-    return sorted(of_classic + of_consumer)
+        for kind in ("generation", "record")
+        for row in by_kind[kind]
+        if _is_deletion(row) and row["log_offset"] not in conversions
+    )
 
 
-def _split_at_deletions(rows: Sequence[Row]) -> list[list[tuple[int, Generation]]]:
-    """Return the generations with their offsets, split where the group was deleted: a later one is new.
+def _is_deletion(row: Row) -> bool:
+    """Return whether a row is a group's tombstone."""
+    if row["record"]:
+        return row["record"]["record_kind"] == "consumer_group" and bool(row["record"]["tombstone"])
+    return bool(row["generation"]["tombstone"])
+
+
+_Incarnation = tuple[int | None, list[tuple[int, Generation]]]
+"""The offset of the tombstone that ends a classic group, if any, and its generations with their offsets."""
+
+
+def _split_at_deletions(rows: Sequence[Row]) -> list[_Incarnation]:
+    """Return the classic generations, split where the group was deleted: a later one is new.
 
     If a generation was written more than once, as when a static member restarts, the last record counts.
     """
-    incarnations: list[list[tuple[int, Generation]]] = [[]]
+    incarnations: list[_Incarnation] = []
+    incarnation: list[tuple[int, Generation]] = []
     for row in rows:
         value = row["generation"]
         if value["tombstone"]:
-            incarnations.append([])
+            incarnations.append((row["log_offset"], incarnation))
+            incarnation = []
             continue
         if value["members"] is None and not value["protocol_type"]:
             continue  # a group that only commits has no generations
         generation = _generation(value, row["time"])
-        incarnation = incarnations[-1]
         if incarnation and incarnation[-1][1].number == generation.number:
             log_offset, first = incarnation[-1]
             incarnation[-1] = (log_offset, replace(generation, completed=first.completed))
         else:
             incarnation.append((row["log_offset"], generation))
-    return incarnations
+    return [*incarnations, (None, incarnation)]
 
 
 def _generation(value: Row, time: datetime) -> Generation:

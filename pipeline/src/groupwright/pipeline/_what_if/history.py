@@ -200,12 +200,15 @@ class _Reader:
         """Yield the generations.
 
         Of several records of a generation, as when a static member restarts, the last one counts, but for the
-        measured times, which are those of the first record that has any.
+        measured times, which are those of the first record that has any. A conversion to KIP-848 or back is
+        no generation.
         """
         kept: list[tuple[int, tuple[int, int] | None]] = []
         number_before = _UNKNOWN
         for record, first in enumerate(self._bounds[:-1].tolist()):
             number = self._generation_number[first]
+            if self._converts(record) or (number == number_before and record and self._converts(record - 1)):
+                continue
             if not self._is_replayable(record):
                 if number == _UNKNOWN:  # a deletion: a later group can have the same generations
                     number_before = _UNKNOWN
@@ -218,6 +221,15 @@ class _Reader:
             number_before = number
         for record, measured in kept:
             yield self._generation(record, measured)
+
+    def _converts(self, record: int) -> bool:
+        """Return whether a record is a tombstone with the time of the next record: the group is converted."""
+        first, following = self._bounds[record : record + 2]
+        return bool(
+            self._generation_number[first] == _UNKNOWN
+            and following < len(self._time)
+            and self._time[first] == self._time[following]
+        )
 
     def _measured(self, record: int) -> tuple[int, int] | None:
         started, ended = (self._of_record(column, record) for column in (self._started, self._ended))
