@@ -1,8 +1,20 @@
 """Titles of the report's sections, which state each section's main result, and reasons for empty sections."""
 
+from collections.abc import Sequence
+
 from groupwright.pipeline._report.drawing import count, legible, seconds
-from groupwright.pipeline._report.facts import Churn, Comparison, DeployStudy, Facts, Lag, LagSeries, Totals
+from groupwright.pipeline._report.facts import (
+    Alternative,
+    Churn,
+    Comparison,
+    DeployStudy,
+    Facts,
+    Lag,
+    LagSeries,
+    Totals,
+)
 from groupwright.pipeline._report.group_facts import Detail, Timeline, has_moves
+from groupwright.pipeline._what_if.java_assignor import PREFIX as JAVA
 from groupwright.pipeline._what_if.summary import sentence
 
 _BALANCED = 1
@@ -140,12 +152,20 @@ def churn(found: Churn) -> str:
     return f"No storms; {_name(group)} rebalanced most, {_times(sum(row))}"
 
 
-def alternatives(facts: Facts) -> str:
+def best(found: Sequence[Alternative]) -> Alternative | None:
+    """Return the first result for the whole history; one of a Java assignor only if there is no other.
+
+    Args:
+        found: Results, the cheapest first.
+    """
+    others = [one for one in found if not one.actual and not one.numbers["errors"]]
+    return min(others, key=lambda one: one.assignor.startswith(JAVA), default=None)
+
+
+def alternatives(best: Alternative | None) -> str:
     """Return the cost with the assignor that costs least."""
-    others = [one for one in facts.alternatives if not one.actual and not one.numbers["errors"]]
-    if not others:
+    if best is None:
         return "No assignor has a result for the whole history"
-    best = others[0]
     text = sentence(_name(best.assignor), "these", best.numbers)
     return text[0].upper() + text[1:]
 

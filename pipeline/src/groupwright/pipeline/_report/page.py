@@ -59,7 +59,7 @@ def render(facts: Facts, limits: Limits, *, given: frozenset[str], made_at: date
         sections=sections,
         series={series.group: series for series in facts.lag.series} if facts.lag else {},
         phases=_phases(facts),
-        best=next((one for one in facts.alternatives if not one.actual and not one.numbers["errors"]), None),
+        best=findings.best(facts.alternatives),
         style=style,
         script=script,
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
