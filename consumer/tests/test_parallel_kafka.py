@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from groupwright.consumer import ConfigurationError, Consumer
+from groupwright.consumer import ConfigurationError, Consumer, DeserializingConsumer
 from groupwright.consumer.parallel import (
     AIOParallelConsumer,
     MessageFailedError,
@@ -353,6 +353,35 @@ def test_after_a_restart_it_is_told_how_many_messages_come_twice(
             assert f"{topic} [1]: begins at offset 3, and at least 6 messages behind it" in caplog.text
     finally:
         release.set()
+
+
+@pytest.mark.parametrize("create", [Consumer, confluent_kafka.Consumer])
+def test_a_partition_of_which_nothing_more_comes_stops_the_service(
+    scene: "Scene", caplog: pytest.LogCaptureFixture, create: type
+) -> None:
+    """Its others would hide it: with `auto.offset.reset=error`, librdkafka returns the error once."""
+    topic = scene.topic(PARTITIONS, 1)
+    config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group, "log_level": 0}
+    committer = confluent_kafka.Consumer(config)
+    committer.commit(offsets=[TopicPartition(topic, number, 0) for number in (0, 2)], asynchronous=False)
+    committer.close()
+    parallel = ParallelConsumer(config | {"auto.offset.reset": "error"}, nothing, create=create)
+    late = threading.Timer(PATIENCE, parallel.stop)
+    late.start()
+    with pytest.raises(KafkaException) as caught:
+        parallel.run([topic])
+    late.cancel()
+    late.join()
+    assert caught.value.args[0].code() == KafkaError._AUTO_OFFSET_RESET
+    assert f"{topic} [1]: " in caplog.text
+
+
+@pytest.mark.parametrize("create", [DeserializingConsumer, confluent_kafka.DeserializingConsumer])
+def test_a_consumer_that_deserializes_is_refused(scene: "Scene", create: type) -> None:
+    """A message that it cannot deserialize could be neither tried again nor a dead letter."""
+    config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group}
+    with pytest.raises(TypeError, match="deserialize in the function"):
+        ParallelConsumer(config, nothing, create=create)
 
 
 def test_the_client_must_not_commit_by_itself(scene: "Scene") -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import DeserializingConsumer, KafkaError, KafkaException, Message, TopicPartition
 
 from groupwright.consumer._parallel.work import GivenUp, Run, Work
 from groupwright.consumer.errors import ConfigurationError
@@ -117,6 +117,7 @@ class Engine:
 
         Raises:
             ConfigurationError: The configuration has the client commit by itself, or times contradict.
+            TypeError: The consumer deserializes.
         """
         self.dead_letters = 0
         self.on_ready: Callable[[], object] = lambda: None
@@ -133,6 +134,12 @@ class Engine:
         self.group_id = str(config.get("group.id", ""))
         self.client_id = str(config.get("client.id", "rdkafka"))
         self.consumer = create(_configured(config, limits) | {"on_commit": self._committed})
+        if isinstance(self.consumer, DeserializingConsumer):
+            self.consumer.close()
+            raise TypeError(
+                "a DeserializingConsumer cannot work in parallel: create a Consumer, and deserialize in the "
+                "function, so that a message which cannot be deserialized is tried again or a dead letter"
+            )
         if (measure := getattr(self.consumer, "measure_work", None)) is not None:
             engine = weakref.ref(self)  # so that a consumer that was never run can be collected
             measure(lambda: [] if (found := engine()) is None else found.working())
@@ -513,13 +520,17 @@ def _report(message: Message) -> bool:
     """Log an error that the client has returned instead of a message; return False.
 
     Raises:
-        KafkaException: The client cannot go on.
+        KafkaException: The client cannot go on, or not with a partition.
     """
     error = message.error()
     assert error is not None, "a message"  # noqa: S101 - for mypy
     if error.fatal():
         raise KafkaException(error)
-    if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - confluent-kafka has no other name
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - confluent-kafka has no other name
+        # With auto.offset.reset=error, nothing more comes of the partition, and all others would hide it.
+        _log.error("%s [%d]: %s", message.topic(), message.partition(), error.str())
+        raise KafkaException(error)
+    if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - as above
         _log.warning("%s", error.str())
     return False
 
