@@ -2,9 +2,11 @@
 
 import http.client
 import json
+import math
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +18,8 @@ from groupwright.testing._kafka.ports import HOST, free_port
 from integration_tests.harness.waiting import wait_until
 
 PATIENCE_SECONDS = 60.0
+INTERVAL_SECONDS = 1
+"""Between two scrapes, and between two evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,9 @@ class Prometheus:
             }
             for job, port in targets.items()
         ]
+        interval = f"{INTERVAL_SECONDS}s"
         config = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "global": dict.fromkeys(("scrape_interval", "scrape_timeout", "evaluation_interval"), interval),
             "rule_files": ["rules.yaml"],
             "scrape_configs": scrapes,
         }
@@ -100,11 +105,22 @@ class Prometheus:
     def query_range(self, expr: str, start: float, end: float, step: float) -> list[Series]:
         """Return what an expression says from `start` to `end`."""
         result = self._get("/api/v1/query_range", query=expr, start=start, end=end, step=step)["result"]
-        return [Series(each["metric"], [_point(value) for value in each["values"]]) for each in result]
+        return _series(result)
 
     def firing(self) -> set[str]:
         """Return the names of the alerts that fire."""
         return {each.labels["alertname"] for each in self.query('ALERTS{alertstate="firing"}')}
+
+    def evaluations(self, seconds: float) -> list[Series]:
+        """Return the alerts that fired in the last seconds, with the times of the evaluations that saw it."""
+        selector = f'ALERTS{{alertstate="firing"}}[{math.ceil(seconds * 1000)}ms]'
+        return _series(self._get("/api/v1/query", query=selector)["result"])
+
+    def evaluated(self) -> float:
+        """Return when all rules had been evaluated, in seconds since the epoch; 0 before that."""
+        groups = self._get("/api/v1/rules")["groups"]
+        times = (datetime.fromisoformat(group["lastEvaluation"]) for group in groups)
+        return min(0.0 if each.year == 1 else each.timestamp() for each in times)
 
     def rule_errors(self) -> list[str]:
         """Return what went wrong in evaluating rules."""
@@ -149,6 +165,10 @@ def end_process(process: subprocess.Popen[bytes], patience: float = PATIENCE_SEC
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _series(matrix: list[dict[str, Any]]) -> list[Series]:
+    return [Series(each["metric"], [_point(value) for value in each["values"]]) for each in matrix]
 
 
 def _point(value: tuple[float, str]) -> tuple[float, float]:
