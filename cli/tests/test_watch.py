@@ -28,6 +28,7 @@ from groupwright.cli.watch.events import (
     Rebalanced,
     StateChanged,
 )
+from groupwright.cli.watch.progress import LagRate
 from groupwright.cli.watch.reporters import CSV_HEADER, Lines, csv_line, line
 from groupwright.cli.watch.sentences import sentence, span
 from groupwright.cli.watch.view import frame
@@ -351,6 +352,18 @@ def test_a_reset_of_offsets_is_no_negative_rate_and_unknown_lag_is_said() -> Non
     assert sentence(
         LagReported(time=START, lag=watched(group(member("a", 0)))[0].view(START).lag, stalled=())
     ) == ("lag not known")
+
+
+def test_a_group_that_fails_at_its_first_message_makes_no_progress() -> None:
+    def snapshots(end: int) -> list[GroupLag]:
+        return [group(member("a", 0), ends={0: 100 if each < 2 else end}) for each in range(20)]
+
+    (stalled,) = watched(*snapshots(120))[0].view(START).stalled
+    event = LagReported(time=START, lag=LagRate(), stalled=(stalled,))
+
+    assert (stalled.committed, stalled.member) == (None, "a")
+    assert sentence(event).endswith("; no progress of orders-0 without a committed offset for 17 s (a)")
+    assert watched(*snapshots(100))[0].view(START).stalled == ()  # nothing has arrived since
 
 
 def test_a_topic_that_was_created_again_is_another_one() -> None:

@@ -1,5 +1,6 @@
 """Observations of a group over time: changes, rebalances, partitions without progress. Pure."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from groupwright.cli._cluster.lag import MARKER, GroupLag, PartitionLag
@@ -10,6 +11,45 @@ if TYPE_CHECKING:
 
 NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead", ""})
 """States outside rebalances."""
+
+
+class UnmovedPartitions:
+    """Partitions with messages to read, and since when their committed offset is the same or missing."""
+
+    def __init__(self) -> None:
+        """Start before the first snapshot."""
+        self._since: dict[TopicPartitionKey, tuple[int | None, float]] = {}
+        self._first_ends: dict[TopicPartitionKey, int] = {}
+        """Last stable offsets of partitions without a committed offset, when that was first seen."""
+
+    def update(self, partitions: Iterable[PartitionLag], time: float) -> None:
+        """Take the partitions of the next snapshot. Those without a committed offset must have an owner."""
+        present = tuple(partitions)
+        self._first_ends = {
+            each.log: self._first_ends.get(each.log, each.stable_end)
+            for each in present
+            if each.committed is None and each.stable_end is not None
+        }
+        self._since = {each.log: self._start(each, time) for each in present if self._is_behind(each)}
+
+    def _is_behind(self, lag: PartitionLag) -> bool:
+        """Return whether there are messages that the group would have committed by now.
+
+        Without a committed offset these are the messages since that was first seen: the group reads them
+        wherever `auto.offset.reset` says to begin.
+        """
+        if lag.committed is None and lag.stable_end is not None:
+            return lag.stable_end - self._first_ends.get(lag.log, lag.stable_end) > MARKER
+        return lag.is_behind
+
+    def _start(self, lag: PartitionLag, time: float) -> tuple[int | None, float]:
+        before = self._since.get(lag.log)
+        return before if before is not None and before[0] == lag.committed else (lag.committed, time)
+
+    def seconds(self, log: "TopicPartitionKey", time: float) -> float:
+        """Return for how long a partition has made no progress; 0 if it does, or has nothing to read."""
+        since = self._since.get(log)
+        return 0.0 if since is None else time - since[1]
 
 
 class GroupHistory:
@@ -23,6 +63,7 @@ class GroupHistory:
         generation_changes: Generations that the group began, or changes of its members and assignments.
         rebalances: Rebalances seen.
         rebalancing_since: When the present rebalance was first seen; None while there is none.
+        unmoved: The partitions that a member is assigned, and that make no progress.
     """
 
     def __init__(self) -> None:
@@ -32,10 +73,7 @@ class GroupHistory:
         self.rebalances = 0
         self.rebalancing_since: float | None = None
         self._assignment: int | None = None
-        self._unmoved: dict[TopicPartitionKey, tuple[int | None, float]] = {}
-        self._first_ends: dict[TopicPartitionKey, int] = {}
-        """Last stable offsets of partitions that are assigned and have no committed offset, when that was
-        first seen."""
+        self.unmoved = UnmovedPartitions()
 
     def update(self, lag: GroupLag, generation: int | None, time: float) -> None:
         """Take the group's next snapshot.
@@ -60,16 +98,7 @@ class GroupHistory:
         elif self.rebalancing_since is None:
             self.rebalancing_since = time
         if group.is_assignment_known:  # else what was seen before goes on: rebalances are no progress
-            self._first_ends = {
-                each.log: self._first_ends.get(each.log, each.stable_end)
-                for each in lag.partitions
-                if each.owner is not None and each.committed is None and each.stable_end is not None
-            }
-            self._unmoved = {
-                each.log: self._since(each, time)
-                for each in lag.partitions
-                if each.owner is not None and self._is_behind(each)
-            }
+            self.unmoved.update((each for each in lag.partitions if each.owner is not None), time)
 
     def _changes(self, group: DescribedGroup, generation: int | None) -> int:
         """Return the number of generations since the last snapshot, or 1 for an unnumbered change."""
@@ -84,29 +113,9 @@ class GroupHistory:
         before, self._assignment = self._assignment, _fingerprint(group)
         return int(before not in {None, self._assignment})
 
-    def _is_behind(self, lag: PartitionLag) -> bool:
-        """Return whether there are messages that the group would have committed by now.
-
-        Without a committed offset these are the messages since the partition was first seen to be assigned:
-        the group reads them wherever `auto.offset.reset` says to begin.
-        """
-        if lag.committed is None and lag.stable_end is not None:
-            return lag.stable_end - self._first_ends.get(lag.log, lag.stable_end) > MARKER
-        return lag.is_behind
-
-    def _since(self, lag: PartitionLag, time: float) -> tuple[int | None, float]:
-        """Return the committed offset, and since when it has been that while the partition lags."""
-        before = self._unmoved.get(lag.log)
-        return before if before is not None and before[0] == lag.committed else (lag.committed, time)
-
     def rebalancing_seconds(self, time: float) -> float:
         """Return for how long the present rebalance has been seen; 0 if there is none."""
         return 0.0 if self.rebalancing_since is None else time - self.rebalancing_since
-
-    def unmoved_seconds(self, log: "TopicPartitionKey", time: float) -> float:
-        """Return for how long a partition has lagged with the same committed offset, or without one."""
-        since = self._unmoved.get(log)
-        return 0.0 if since is None else time - since[1]
 
 
 def _fingerprint(group: DescribedGroup) -> int:

@@ -137,7 +137,7 @@ class ExporterState:
         history = self._groups[group.group.id]
         for lag in group.partitions:
             if self._options.topics.select(lag.topic):
-                stuck = history.unmoved_seconds(lag.log, time) >= self._options.stuck_seconds
+                stuck = history.unmoved.seconds(lag.log, time) >= self._options.stuck_seconds
                 messages = lag.lag
                 if messages:
                     seconds, at_least = self._lag_seconds(lag, time)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+from groupwright.cli._cluster.group_history import UnmovedPartitions
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.core import TopicPartitionKey
 
@@ -59,16 +60,17 @@ class LagRate:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """A partition that lags, and whose committed offset does not move.
+    """A partition that lags, and whose committed offset does not move, or that has none.
 
     Attributes:
+        committed: The committed offset; None if there is none.
         member: The name of its owner; None if it has none.
         seconds: For how long this has been seen.
     """
 
     topic: str
     partition: int
-    committed: int
+    committed: int | None
     member: str | None
     seconds: float
 
@@ -94,7 +96,7 @@ class Progress:
         self._window = max(_WINDOW_SECONDS, _WINDOW_INTERVALS * interval)
         self._samples: deque[_Sample] = deque()
         self._partitions: dict[TopicPartitionKey, PartitionLag] = {}
-        self._unmoved: dict[TopicPartitionKey, tuple[int, float]] = {}
+        self._unmoved = UnmovedPartitions()
 
     def update(self, lag: GroupLag, time: float) -> None:
         """Take the group's next snapshot."""
@@ -107,7 +109,6 @@ class Progress:
             for key, each in self._partitions.items()
             if key in former and former[key].log == each.log
         }
-        self._unmoved = {key: since for key, since in self._unmoved.items() if key in before}
         produced = consumed = 0
         for key, each in self._partitions.items():
             if key in before:
@@ -117,15 +118,8 @@ class Progress:
         self._samples.append(_Sample(time, last.produced + produced, last.consumed + consumed))
         while len(self._samples) > 2 and self._samples[1].time <= time - self._window:  # noqa: PLR2004 - two give a rate
             self._samples.popleft()
-        self._unmoved = {
-            key: self._since(key, each.committed, time)
-            for key, each in self._partitions.items()
-            if each.committed is not None and each.is_behind
-        }
-
-    def _since(self, key: TopicPartitionKey, committed: int, time: float) -> tuple[int, float]:
-        before = self._unmoved.get(key)
-        return before if before is not None and before[0] == committed else (committed, time)
+        counted = (each for each in lag.partitions if each.committed is not None or each.owner is not None)
+        self._unmoved.update(counted, time)
 
     def rate(self) -> LagRate:
         """Return the lag and its rates."""
@@ -169,9 +163,9 @@ class Progress:
             owners: Names of the members that own partitions.
         """
         found = [
-            Stalled(*key, committed, owners.get(key), time - since)
-            for key, (committed, since) in self._unmoved.items()
-            if time - since >= self._stalled_seconds
+            Stalled(*key, each.committed, owners.get(key), seconds)
+            for key, each in self._partitions.items()
+            if (seconds := self._unmoved.seconds(each.log, time)) >= self._stalled_seconds
         ]
         return tuple(sorted(found, key=lambda each: (-each.seconds, each.topic, each.partition)))
 

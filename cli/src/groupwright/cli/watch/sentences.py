@@ -147,12 +147,16 @@ def _cause(some: Sequence[Stalled], *, named: bool) -> str:
 
 def _places(some: Sequence[Stalled], *, named: bool) -> str:
     shown = ", ".join(
-        f"{each.topic}-{each.partition} at {each.committed} for {span(each.seconds)}"
+        f"{each.topic}-{each.partition} {_at(each.committed)} for {span(each.seconds)}"
         f"{f' ({each.member})' if named and each.member is not None else ''}"
         for each in some[:_MOST_STALLED]
     )
     more = f" and {len(some) - _MOST_STALLED} more" if len(some) > _MOST_STALLED else ""
     return f"{shown}{more}"
+
+
+def _at(committed: int | None) -> str:
+    return "without a committed offset" if committed is None else f"at {committed}"
 
 
 def span(seconds: float) -> str:
