@@ -15,6 +15,37 @@ LAG = Row(
             runbook="lag-growing-while-rebalancing",
         ),
         Panel(
+            "Committed lag by topic",
+            "From the committed offsets: also messages that are received and not committed.",
+            "short",
+            (Query("sum by (topic) (groupwright_committed_lag{@member})", "{{topic}}"),),
+            runbook="lag-growing-while-rebalancing",
+        ),
+        Panel(
+            "Fetched messages by topic",
+            "Messages per second, prefetched ones included.",
+            "ops",
+            (
+                Query(
+                    "sum by (topic) (rate(groupwright_fetched_messages_total{@member}[$__rate_interval]))",
+                    "{{topic}}",
+                ),
+            ),
+            runbook="lag-growing-while-rebalancing",
+        ),
+        Panel(
+            "Fetched bytes by topic",
+            "Bytes of messages per second, uncompressed.",
+            "Bps",
+            (
+                Query(
+                    "sum by (topic) (rate(groupwright_fetched_bytes_total{@member}[$__rate_interval]))",
+                    "{{topic}}",
+                ),
+            ),
+            runbook="lag-growing-while-rebalancing",
+        ),
+        Panel(
             "Lag of the worst partition",
             "By topic. Far above the mean: one partition is hot, or its member is slow.",
             "short",
@@ -117,6 +148,23 @@ COMMITS = Row(
             ),
             limits=(Limit(1, "orange"),),
             runbook="coordinator-errors",
+        ),
+        Panel(
+            "Since the last successful commit",
+            "An idle member commits nothing: see it beside the committed lag.",
+            "s",
+            (Query("groupwright_last_commit_age_seconds{@member}", "{{client_id}}"),),
+            width=12,
+            runbook="coordinator-errors",
+        ),
+        Panel(
+            "Throttled by a quota",
+            "Longest throttle time in brokers' responses of the statistics interval.",
+            "s",
+            (Query("groupwright_throttle_seconds{@member}", "{{client_id}}"),),
+            limits=SOME,
+            width=12,
+            runbook="lag-growing-while-rebalancing",
         ),
     ),
 )

@@ -105,8 +105,11 @@ def eventful(
     listener.rebalanced(new_rebalance(leadership=leadership))
     listener.load_checked(new_load_check())
     listener.partitions_assigned({"orders": [0, 1, 2]}, 0.1)
-    heard.record_statistics(statistics("consumer"))
+    heard.record_statistics(
+        statistics("consumer").replace('"committed_offset":-1001', '"committed_offset":1')
+    )
     listener.commit_ended(0.01, "NOT_COORDINATOR")
+    listener.commit_ended(0.01, None)
     sink.close()
 
     produced = LibrdkafkaCallbacks(read_producer)
@@ -260,7 +263,7 @@ def test_labels_are_bounded_and_explained(spec: ClientSpec) -> None:
         assert spec.labels[:1] == ("client_id",)
     elif spec.name != "groupwright_build_info":
         assert spec.labels[:2] == ("group", "client_id")
-    assert ("topic" in spec.labels) == bool({"partitions", "lag"} & set(spec.family.split("_")))
+    assert ("topic" in spec.labels) == bool({"partitions", "lag", "fetched"} & set(spec.family.split("_")))
     assert ("partition" in spec.labels) == (spec.name == "groupwright_partition_lag")
 
 

@@ -255,7 +255,7 @@ def test_a_rebalance_that_fails_in_the_assignor_is_counted_before_poll_raises(
     topic = new_kafka_topic(partitions=4)
     member = new_member(topic, "leader", strategy=[Unwilling()])
     instrument(member.consumer, registry=registry)
-    failed = {"protocol": "", "outcome": "failed"}
+    failed = {"protocol": "none", "outcome": "failed"}
     assert member.value("rebalances_total", **failed) == 0
 
     member.join(topic)
@@ -264,13 +264,13 @@ def test_a_rebalance_that_fails_in_the_assignor_is_counted_before_poll_raises(
     elapsed = time.monotonic() - member.joining_since
 
     assert member.value("rebalances_total", **failed) == 1
-    assert member.value("rebalance_duration_seconds_count", protocol="") == 1
-    duration = member.value("rebalance_duration_seconds_sum", protocol="")
+    assert member.value("rebalance_duration_seconds_count", protocol="none") == 1
+    duration = member.value("rebalance_duration_seconds_sum", protocol="none")
     assert duration is not None
     assert 0 < duration <= elapsed
     assert member.value("last_rebalance_duration_seconds") == duration
-    assert member.value("rebalance_phase_duration_seconds_count", protocol="", phase="join") == 1
-    assert member.value("rebalance_phase_duration_seconds_count", protocol="", phase="assign") is None
+    assert member.value("rebalance_phase_duration_seconds_count", protocol="none", phase="join") == 1
+    assert member.value("rebalance_phase_duration_seconds_count", protocol="none", phase="assign") is None
     assert member.value("partitions_owned", topic=topic) is None
     assert member.value("generation") is None
     assert member.value("instrumentation_errors_total") == 0

@@ -122,7 +122,7 @@ def test_consumers_in_two_registries_do_not_mix(
     member.consumer.subscribe([topic])
     poll_until(lambda: member.rebalances == 1, member)
 
-    there = {"group": topic, "client_id": "there", "protocol": "", "outcome": "completed"}
+    there = {"group": topic, "client_id": "there", "protocol": "none", "outcome": "failed"}
     assert other.get_sample_value("groupwright_rebalances_total", there) == 0
     assert member.registry.get_sample_value("groupwright_rebalances_total", there) is None
     assert {

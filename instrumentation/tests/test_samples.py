@@ -113,7 +113,7 @@ def test_a_snapshot_that_raises_is_counted_and_the_rest_is_shown(
     instrument(consumer, registry, advise=False)
 
     assert value("groupwright_instrumentation_errors_total") == 2  # of the membership, and of its lag
-    assert value("groupwright_rebalances_total", protocol="", outcome="failed") == 0
+    assert value("groupwright_rebalances_total", protocol="none", outcome="failed") == 0
     assert len(caplog.records) == 2
 
 
@@ -280,6 +280,59 @@ def test_lag_is_shown_by_topic_and_by_partition_on_request(
     assert value("groupwright_partition_lag", client_id="c-2", topic="orders", partition="1") is None
 
 
+def test_committed_lag_adds_what_is_received_and_not_committed(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    partitions = {
+        ("orders", 0): consumed(6)._replace(committed=5),
+        ("orders", 1): consumed(2)._replace(committed=0),
+        ("bills", 0): consumed(10),  # nothing is committed
+    }
+    callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, partitions))
+    consumer = new_consumer()
+    Metrics.of(registry).add_consumer(consumer, None, callbacks)
+    callbacks.record_statistics("")
+
+    assert [value("groupwright_lag", topic=topic) for topic in ("orders", "bills")] == [4 + 8, 0]
+    assert [value("groupwright_committed_lag", topic=topic) for topic in ("orders", "bills")] == [
+        5 + 10,
+        None,
+    ]
+
+
+def test_what_was_fetched_is_counted_by_topic_and_throttling_is_shown(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer, statistics: Callable[[str], str]
+) -> None:
+    """The file's consumer has fetched ten messages of 100 bytes from each of three partitions."""
+    text = statistics("consumer")
+    throttled = text.replace('"throttle":{"min":0,"max":0', '"throttle":{"min":0,"max":250', 1)
+    callbacks = LibrdkafkaCallbacks(read_consumer)
+    consumer = new_consumer()
+    Metrics.of(registry).add_consumer(consumer, None, callbacks)
+    for each in (text, throttled):
+        callbacks.record_statistics(each)
+
+        assert value("groupwright_fetched_messages_total", topic="orders") == 30
+        assert value("groupwright_fetched_bytes_total", topic="orders") == 3000
+        assert value("groupwright_throttle_seconds") == (0.25 if each == throttled else 0)
+
+
+def test_the_age_of_the_last_commit_is_that_of_one_that_succeeded(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    consumer = new_consumer()
+    listener = instrument(consumer, registry)
+    listener.commit_ended(0.1, "REBALANCE_IN_PROGRESS")
+    assert value("groupwright_last_commit_age_seconds") is None
+
+    listener.commit_ended(0.1, None)
+    age = value("groupwright_last_commit_age_seconds")
+    assert age is not None
+    assert age >= 0
+    consumer.age = lambda: None  # it is closed
+    assert value("groupwright_last_commit_age_seconds") is None
+
+
 def test_a_closed_consumer_has_no_lag(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
 ) -> None:
@@ -363,7 +416,8 @@ def test_series_of_known_labels_are_at_0_from_the_start(
 ) -> None:
     instrument(new_consumer(settings={"partition.assignment.strategy": "range,my-own"}), registry)
 
-    for protocol in ("", "range", "my-own"):
+    assert value("groupwright_rebalances_total", protocol="none", outcome="failed") == 0
+    for protocol in ("range", "my-own"):
         for outcome in ("completed", "lost", "failed"):
             assert value("groupwright_rebalances_total", protocol=protocol, outcome=outcome) == 0
     for protocol in ("range", "my-own"):

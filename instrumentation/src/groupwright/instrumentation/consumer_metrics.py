@@ -37,6 +37,7 @@ from groupwright.instrumentation._metrics.catalogue import (
     CONSUMER_INFO,
     ERRORS,
     EVENTS,
+    LAST_COMMIT_AGE,
     LEADER_MIN_MOVES,
     LEADER_MOVES,
     LEADER_UNDECODABLE_MEMBERS,
@@ -53,7 +54,7 @@ from groupwright.instrumentation._metrics.catalogue import (
 )
 from groupwright.instrumentation._metrics.consumer_state import ConsumerState, keys_of
 from groupwright.instrumentation._metrics.families import ClientLabels, Families
-from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES
+from groupwright.instrumentation._metrics.labels import EVENT_OUTCOMES, NO_PROTOCOL
 from groupwright.instrumentation._metrics.samples import CounterIncrements, Sample
 from groupwright.instrumentation._metrics.spec import ClientSpec
 from groupwright.instrumentation._tracking.callback_tracker import tracker_of
@@ -130,6 +131,8 @@ class Instrumentation(RebalanceListener):
         self._membership_statistics = MembershipStatistics() if broker_assigned and not tracked else None
         self._round_merger = RoundMerger(2 * heartbeat_interval) if self._client == "groupwright" else None
         self._increments = CounterIncrements()
+        self._committed_at: float | None = None
+        """When the last commit succeeded, by the monotonic clock."""
         self._logged: set[str] = set()
         self._removed = False
         # Reentrant: a signal handler may call `remove` while it interrupts an event, or scrape in a scrape.
@@ -173,7 +176,7 @@ class Instrumentation(RebalanceListener):
         """Create series of known labels at 0, so that `rate()` sees their first increase; log advice."""
         self._families.add(ERRORS, self.client_labels, 0)
         self._families.add(COMMITS, self.client_labels, 0)
-        for protocol in ("", *self._protocols):
+        for protocol in (NO_PROTOCOL, *self._protocols):
             self._start_outcome_counters(protocol)
         for protocol in self._protocols:
             self._families.start(REBALANCE_DURATION, self.client_labels, protocol=protocol)
@@ -284,7 +287,7 @@ class Instrumentation(RebalanceListener):
     def _count_rebalance(self, ended: Rebalance) -> None:
         # First, since it reads the whole record: if that fails, no counter may have been incremented.
         event = make_event(*self.client_labels, ended)
-        protocol = ended.protocol or ""
+        protocol = ended.protocol or NO_PROTOCOL
         self._start_outcome_counters(protocol)
         client = self.client_labels
         self._families.add(REBALANCES, client, protocol=protocol, outcome=ended.outcome)
@@ -321,6 +324,8 @@ class Instrumentation(RebalanceListener):
         self._families.add(COMMITS, self.client_labels)
         if error is not None:
             self._families.add(COMMIT_FAILURES, self.client_labels, error=error)
+        else:
+            self._committed_at = time.monotonic()
         if seconds is not None:
             self._families.observe(COMMIT_DURATION, self.client_labels, float(seconds))
 
@@ -336,7 +341,7 @@ class Instrumentation(RebalanceListener):
             self._log_findings(self._advice.on_callback(callback, seconds, time.monotonic()))
 
     def _start_outcome_counters(self, protocol: str) -> None:
-        for outcome in Outcome:
+        for outcome in Outcome if protocol != NO_PROTOCOL else (Outcome.FAILED,):
             self._families.add(REBALANCES, self.client_labels, 0, protocol=protocol, outcome=outcome)
 
     def _start_load_counters(self) -> None:
@@ -401,19 +406,25 @@ class Instrumentation(RebalanceListener):
         if age is not None and not (snapshot is not None and snapshot.fenced):
             # A closed or fenced consumer is no member, so it has no info.
             yield Sample(CONSUMER_INFO, (self._client, self.state.kind or self._kind), 1)
+        if age is not None and self._committed_at is not None:
+            yield Sample(LAST_COMMIT_AGE, (), time.monotonic() - self._committed_at)
         yield from sample_readers.of_polling(age, snapshot)
 
     def _callback_samples(self, callbacks: LibrdkafkaCallbacks[ConsumerStatistics]) -> Iterator[Sample]:
         errors = dict(callbacks.errors)
         yield from sample_readers.of_callbacks(STATISTICS_AGE, callbacks.age, CLIENT_ERRORS, errors)
+        if callbacks.statistics is not None:
+            yield from sample_readers.of_fetching(callbacks.statistics)
 
     def _lag_samples(self, snapshot: MembershipSnapshot | None) -> Iterator[Sample]:
-        lag = call_locked(self._lock, self._lag.lag.copy)
+        lag, uncommitted = call_locked(
+            self._lock, lambda: (self._lag.lag.copy(), self._lag.uncommitted.copy())
+        )
         if snapshot is not None and snapshot.state == "unjoined":
             # The member has left the group, and its successors have the partitions; the application has not
             # polled since.
             lag = {key: offsets for key, offsets in lag.items() if key not in self.state.owned}
-        return sample_readers.of_lag(lag, by_partition=self._options.lag_by_partition)
+        return sample_readers.of_lag(lag, uncommitted, by_partition=self._options.lag_by_partition)
 
     def _on_statistics(self, statistics: ConsumerStatistics, taken_at: float) -> None:
         observed = self._observed()

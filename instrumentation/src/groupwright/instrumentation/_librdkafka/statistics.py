@@ -14,6 +14,7 @@ from groupwright.core import TopicPartitionKey
 
 _COORDINATOR = "GroupCoordinator"
 _MICROSECONDS = 1e-6
+_MILLISECONDS = 1e-3
 
 _STATES = {
     "init": "unjoined",
@@ -76,6 +77,15 @@ class PartitionStatistics(NamedTuple):
     """`fetchq_size`: their bytes."""
 
 
+class Fetched(NamedTuple):
+    """Totals of a topic's messages that were fetched, prefetched ones included."""
+
+    messages: int
+    """`rxmsgs` of its partitions."""
+    bytes: int
+    """`rxbytes` of its partitions."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerStatistics:
     """A consumer's statistics at one moment."""
@@ -90,6 +100,10 @@ class ConsumerStatistics:
     (KIP-848)."""
     partitions: Mapping[TopicPartitionKey, PartitionStatistics] = field(default_factory=dict)
     """Partitions in fetch state `active`. They include paused ones, with the log ends of their last fetch."""
+    fetched: Mapping[str, Fetched] = field(default_factory=dict)
+    """By topic."""
+    throttle: float = 0.0
+    """Longest throttle time in a broker's responses of the window, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +158,8 @@ def read_consumer(text: str) -> ConsumerStatistics:
             coordinator=None if coordinator is None else _coordinator(coordinator, brokers),
             requests=sent,
             partitions=dict(_partitions(statistics["topics"])),
+            fetched={name: _fetched(topic) for name, topic in statistics["topics"].items()},
+            throttle=max((each["throttle"]["max"] for each in brokers.values()), default=0) * _MILLISECONDS,
         )
 
 
@@ -232,6 +248,11 @@ def _partitions(topics: Mapping[str, Any]) -> Iterator[tuple[TopicPartitionKey, 
                         partition["fetchq_size"],
                     ),
                 )
+
+
+def _fetched(topic: Mapping[str, Any]) -> Fetched:
+    partitions = topic["partitions"].values()
+    return Fetched(sum(each["rxmsgs"] for each in partitions), sum(each["rxbytes"] for each in partitions))
 
 
 def _average(windows: list[Mapping[str, Any]]) -> float | None:

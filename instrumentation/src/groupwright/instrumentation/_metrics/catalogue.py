@@ -290,6 +290,16 @@ COMMIT_DURATION = ClientSpec(
     buckets=DURATION_BUCKETS,
 )
 
+LAST_COMMIT_AGE = ClientSpec(
+    "groupwright_last_commit_age_seconds",
+    MetricType.GAUGE,
+    "Time since the last successful commit, at the scrape; absent before the first. An idle consumer commits "
+    "nothing: see it beside `groupwright_committed_lag`.",
+    _CONSUMER,
+    unit="seconds",
+    merge=Merge.MAX,
+)
+
 # --- Polling and lag ----------------------------------------------------------------------------------
 
 POLL_INTERVAL_USED = ClientSpec(
@@ -319,8 +329,9 @@ MAX_POLL_EXCEEDED = ClientSpec(
 LAG = ClientSpec(
     "groupwright_lag",
     MetricType.GAUGE,
-    "Offsets between the application's position and the log's end, summed over the topic's partitions whose "
-    "lag is known.",
+    "Received lag: offsets from the application's position, after the last message that poll or consume has "
+    "returned, to the log's end, summed over the topic's partitions whose lag is known. Messages that the "
+    "application has received and not committed do not count, also those that workers process now.",
     (*_CONSUMER, "topic"),
     java="records-lag",
     merge=Merge.SUM,
@@ -328,15 +339,48 @@ LAG = ClientSpec(
 LAG_MAX = ClientSpec(
     "groupwright_lag_max",
     MetricType.GAUGE,
-    "Lag of the topic's partition that lags most.",
+    "Received lag of the topic's partition that lags most.",
     (*_CONSUMER, "topic"),
     java="records-lag-max",
+    merge=Merge.MAX,
+)
+COMMITTED_LAG = ClientSpec(
+    "groupwright_committed_lag",
+    MetricType.GAUGE,
+    "Committed lag: offsets from the committed offset to the log's end, summed over the topic's partitions "
+    "of which both are known: `groupwright_lag` and what is received but not committed. It is the lag that "
+    "the exporter and `groupwright lag` show, except that offsets of markers and aborted messages count.",
+    (*_CONSUMER, "topic"),
+    merge=Merge.SUM,
+)
+FETCHED_MESSAGES = ClientSpec(
+    "groupwright_fetched_messages_total",
+    MetricType.COUNTER,
+    "Messages that were fetched from the topic, prefetched ones included.",
+    (*_CONSUMER, "topic"),
+    java="records-consumed-total",
+)
+FETCHED_BYTES = ClientSpec(
+    "groupwright_fetched_bytes_total",
+    MetricType.COUNTER,
+    "Bytes of these messages, keys and values, uncompressed.",
+    (*_CONSUMER, "topic"),
+    unit="bytes",
+    java="bytes-consumed-total",
+)
+THROTTLE = ClientSpec(
+    "groupwright_throttle_seconds",
+    MetricType.GAUGE,
+    "Longest throttle time in brokers' responses of the statistics interval, by a quota; 0 without one.",
+    _CONSUMER,
+    unit="seconds",
+    java="fetch-throttle-time-max",
     merge=Merge.MAX,
 )
 PARTITION_LAG = ClientSpec(
     "groupwright_partition_lag",
     MetricType.GAUGE,
-    "Lag of each partition; only with `lag_by_partition=True`.",
+    "Received lag of each partition; only with `lag_by_partition=True`.",
     (*_CONSUMER, "topic", "partition"),
     java="records-lag",
     merge=Merge.MAX,
@@ -422,11 +466,16 @@ CATALOGUE = (
     COMMITS,
     COMMIT_FAILURES,
     COMMIT_DURATION,
+    LAST_COMMIT_AGE,
     POLL_INTERVAL_USED,
     POLL_SECONDS,
     MAX_POLL_EXCEEDED,
     LAG,
     LAG_MAX,
+    COMMITTED_LAG,
+    FETCHED_MESSAGES,
+    FETCHED_BYTES,
+    THROTTLE,
     PARTITION_LAG,
     STATISTICS_AGE,
     CLIENT_ERRORS,

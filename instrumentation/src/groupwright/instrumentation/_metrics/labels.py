@@ -12,14 +12,16 @@ REQUESTS = (
     "leave_group",
 )
 ACKNOWLEDGEMENTS = ("accept", "release", "reject")
+NO_PROTOCOL = "none"
+"""Label of a rebalance that failed before the group had voted for an assignor."""
 EVENT_OUTCOMES = ("sent", "dropped", "failed")
 
 LABELS = {
     "group": "the consumer's `group.id`",
     "client_id": "the client's `client.id`",
     "protocol": (
-        "the assignor that the group voted for; empty if the rebalance failed before the vote. A plain "
-        "consumer does not learn the vote: its label is its `partition.assignment.strategy`, or, under "
+        f"the assignor that the group voted for; `{NO_PROTOCOL}` if the rebalance failed before the vote. A "
+        "plain consumer does not learn the vote: its label is its `partition.assignment.strategy`, or, under "
         "`group.protocol=consumer`, its `group.remote.assignor`, `consumer` by default"
     ),
     "outcome": (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from groupwright.core import MembershipSnapshot, TopicPartitionKey
 from groupwright.core.metrics import MetricType
-from groupwright.instrumentation._librdkafka.statistics import ProducerStatistics
+from groupwright.instrumentation._librdkafka.statistics import ConsumerStatistics, ProducerStatistics
 from groupwright.instrumentation._metrics import catalogue as metrics
 from groupwright.instrumentation._metrics import producer_catalogue as producers
 from groupwright.instrumentation._metrics.consumer_state import ConsumerState
@@ -68,11 +68,17 @@ def of_membership(snapshot: MembershipSnapshot) -> Iterator[Sample]:
         yield Sample(metrics.GROUP_REQUEST_FAILURES, failure, number)
 
 
-def of_lag(lag: Mapping[TopicPartitionKey, int], *, by_partition: bool) -> Iterator[Sample]:
+def of_lag(
+    lag: Mapping[TopicPartitionKey, int],
+    uncommitted: Mapping[TopicPartitionKey, int],
+    *,
+    by_partition: bool,
+) -> Iterator[Sample]:
     """Yield the samples of the lag of partitions.
 
     Args:
         lag: Lag in offsets, by partition.
+        uncommitted: Offsets from the committed one to the position, as far as both are known.
         by_partition: Whether to yield samples of single partitions too.
     """
     lags: dict[str, list[int]] = {}
@@ -83,6 +89,19 @@ def of_lag(lag: Mapping[TopicPartitionKey, int], *, by_partition: bool) -> Itera
     for topic, of_partitions in lags.items():
         yield Sample(metrics.LAG, (topic,), sum(of_partitions))
         yield Sample(metrics.LAG_MAX, (topic,), max(of_partitions))
+    committed_lags: dict[str, int] = {}
+    for key in lag.keys() & uncommitted.keys():
+        committed_lags[key[0]] = committed_lags.get(key[0], 0) + lag[key] + uncommitted[key]
+    for topic, of_topic in committed_lags.items():
+        yield Sample(metrics.COMMITTED_LAG, (topic,), of_topic)
+
+
+def of_fetching(statistics: ConsumerStatistics) -> Iterator[Sample]:
+    """Yield the samples of what a consumer has fetched."""
+    yield Sample(metrics.THROTTLE, (), statistics.throttle)
+    for topic, (messages, size) in statistics.fetched.items():
+        yield Sample(metrics.FETCHED_MESSAGES, (topic,), messages)
+        yield Sample(metrics.FETCHED_BYTES, (topic,), size)
 
 
 def of_producer(statistics: ProducerStatistics) -> Iterator[Sample]:

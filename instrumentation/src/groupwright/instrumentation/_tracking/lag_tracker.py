@@ -73,6 +73,8 @@ class LagTracker:
         self._read_uncommitted = reads_uncommitted(settings)
         self.lag: dict[TopicPartitionKey, int] = {}
         """Lag in messages of partitions whose lag is known."""
+        self.uncommitted: dict[TopicPartitionKey, int] = {}
+        """Offsets from the committed one to the position, of partitions of which both are known."""
         self._earliest = config.text("auto.offset.reset").lower() in _EARLIEST
         self._queue_limit = parse_integer(config.text("queued.min.messages")) or _QUEUED_MESSAGES
         kilobytes = parse_integer(config.text("queued.max.messages.kbytes")) or _QUEUED_KILOBYTES
@@ -105,6 +107,7 @@ class LagTracker:
         lag: dict[TopicPartitionKey, int] = {}
         starts: dict[TopicPartitionKey, _Start] = {}
         positions: dict[TopicPartitionKey, int] = {}
+        uncommitted: dict[TopicPartitionKey, int] = {}
         paused = frozenset(paused)
         for key, partition in statistics.partitions.items():
             if taken_at < self._changed_at.get(key, -math.inf):
@@ -116,6 +119,8 @@ class LagTracker:
             position = self._position(key, start, partition, end, statistics.taken_at, is_fetched=is_fetched)
             if position is None:
                 continue
+            if partition.committed >= 0:
+                uncommitted[key] = max(0, position - partition.committed)
             if not is_fetched:
                 positions[key] = start.unfetched_at = position
                 start.fetched_since = statistics.taken_at
@@ -131,6 +136,7 @@ class LagTracker:
                 lag[key] = max(0, self.lag[key] + start.last_position - position)
             start.last_position = position
         self.lag, self._starts, self._unfetched = lag, starts, positions
+        self.uncommitted = uncommitted
         return list(positions)
 
     def set_ends(self, ends: Mapping[TopicPartitionKey, int]) -> None:
@@ -160,6 +166,7 @@ class LagTracker:
         for key in keys:
             self._changed_at[key] = now
             self.lag.pop(key, None)
+            self.uncommitted.pop(key, None)
             self._starts.pop(key, None)
             self._unfetched.pop(key, None)
 
