@@ -16,7 +16,12 @@ from groupwright.assignors import (
     UniformAssignor,
 )
 from groupwright.consumer import ConfigurationError
-from groupwright.consumer._config.config import ConsumerConfig, is_broker_assigned, read_config
+from groupwright.consumer._config.config import (
+    ConsumerConfig,
+    is_broker_assigned,
+    read_config,
+    read_connection,
+)
 from groupwright.consumer._config.network_config import Transport
 from groupwright.consumer._config.strategy import read_strategy
 
@@ -333,6 +338,14 @@ def test_settings_of_connections_are_translated_for_the_coordinators() -> None:
             (socket.SOL_SOCKET, socket.SO_RCVBUF, 8192),
         ],
     )
+
+
+@pytest.mark.parametrize(("timeout", "setup"), [(3.0, 3.0), (60.0, 10.0)])
+def test_a_request_does_not_wait_longer_for_its_connection_than_for_its_response(
+    timeout: float, setup: float
+) -> None:
+    """A broker that hangs accepts connections, and answers nothing."""
+    assert read_connection({"bootstrap.servers": "b"}, timeout=timeout).transport.setup_timeout == setup
 
 
 def test_idle_connections_stay_by_default() -> None:

@@ -10,7 +10,7 @@ import math
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from groupwright.consumer._config.network_config import NetworkConfig, Transport
@@ -267,7 +267,7 @@ def read_connection(config: Mapping[str, Any], *, timeout: float) -> NetworkConf
 
     Args:
         config: A confluent-kafka configuration.
-        timeout: Seconds for each request.
+        timeout: Seconds for each request, and at most for each connection.
 
     Raises:
         ConfigurationError: A property is missing, out of range, or not supported.
@@ -280,13 +280,14 @@ def read_connection(config: Mapping[str, Any], *, timeout: float) -> NetworkConf
         raise ConfigurationError("bootstrap.servers is not set: name at least one broker, as host:port")
     verify = reader.flag("enable.ssl.certificate.verification")
     log: logging.Logger = config.get("logger") or logging.getLogger("groupwright.consumer")
+    transport = _transport(reader)
     return NetworkConfig(
         bootstrap_servers=servers,
         client_id=reader.text("client.id"),
         group_id="",
         request_timeout=timeout,
         security=read_security(config, verify=verify, log=log),
-        transport=_transport(reader),
+        transport=replace(transport, setup_timeout=min(transport.setup_timeout, timeout)),
     )
 
 
