@@ -35,12 +35,16 @@ _MAX_RESTARTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Settings of a run: seed, length in seconds, mean time between faults, workers of the cluster."""
+    """Settings of a run: seed, length in seconds, mean time between faults, workers of the cluster.
+
+    `derive_seconds` is the job's setting; each job begins with the dates that the one before has left.
+    """
 
     seed: int
     seconds: float
     interval: float = 20.0
     workers: int = 3
+    derive_seconds: float = 30.0
 
     @property
     def faults(self) -> list[Fault]:
@@ -242,7 +246,7 @@ class Conductor:
             f"tables={self._tables}",
             f"events_topic={EVENTS}",
             "trigger_seconds=0.5",
-            "derive_seconds=30",
+            f"derive_seconds={self._plan.derive_seconds:g}",
             "end_offsets_seconds=5",
             "kafka.default.api.timeout.ms=15000",
             "kafka.request.timeout.ms=5000",

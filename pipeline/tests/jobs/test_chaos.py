@@ -18,7 +18,7 @@ def test_every_record_is_there_once_or_a_sentence_says_what_is_missing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     story: list[str] = []
-    plan = Plan(SEED, seconds=3.5, interval=1, workers=0)
+    plan = Plan(SEED, seconds=3.5, interval=1, workers=0, derive_seconds=3600)
     kinds = {fault.kind for fault in plan.faults}
     assert kinds == {Kind.RECREATE, Kind.TRANSACTION, Kind.KILL_DRIVER}
     result = Conductor(plan, tmp_path, story.append).run(lambda: nullcontext(spark))

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import schemas
+from groupwright.pipeline._jobs import derive as derivation
 from groupwright.pipeline._jobs.derive import dates_that_follow, derive, with_consumer_members
 from groupwright.pipeline._tables import Batch, Tables, open_tables
 from groupwright.pipeline.schemas import Table
@@ -21,8 +22,20 @@ pytestmark = pytest.mark.slow  # whole jobs, each many queries
 START = datetime(2026, 11, 20, tzinfo=UTC)
 DATES = [START.date() + timedelta(days=number) for number in range(2)]
 DERIVED = (schemas.REBALANCES, schemas.GROUP_EPOCHS, schemas.LAG, schemas.CHURN, schemas.GROUP_STATES)
+SHUFFLE = "spark.sql.shuffle.partitions"
 GROUPS = {"billing": "consumer", "other": "consumer", "queue": "share"}
 RECORDS = {"consumer": schemas.CONSUMER_GROUP_RECORDS, "share": schemas.SHARE_GROUP_RECORDS}
+
+
+@pytest.fixture
+def leave_out(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let a derivation leave out tables that a test does not look at."""
+
+    def leave_out(*names: str) -> None:
+        for name in names:
+            monkeypatch.setattr(derivation, f"_derive_{name}", lambda *_: None)
+
+    return leave_out
 
 
 def history(seed: int) -> dict[Table, list[dict[str, Any]]]:
@@ -160,11 +173,13 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
     tables = open_tables(spark, str(tmp_path / "whole"))
     add(spark, tables, records, DATES)
     tasks: dict[str, int] = {}
+    spark.conf.set(SHUFFLE, 2)
     with monkeypatch.context() as patched:
         patched.setattr(tables, "replace", counting_tasks(tables.replace, tasks))
         derive(tables, DATES, lookback_days=7)
+    spark.conf.set(SHUFFLE, 1)
     assert tasks.keys() >= {table.name for table in DERIVED}
-    # As many as spark.sql.shuffle.partitions; an empty table takes no task.
+    # An empty table takes no task.
     assert set(tasks.values()) - {0} == {2}, "a table is computed by one task"
     whole = rows_of(tables)
     handovers = tables.read(schemas.REBALANCES).where("group_id = 'payments'").orderBy("generation").collect()
@@ -181,6 +196,7 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
         if day == DATES[-1]:
             with monkeypatch.context() as patched:
                 patched.setattr(tables, "replace", cut_off_at(schemas.CHURN, tables.replace))
+                patched.setattr(derivation, "_derive_lag", lambda *_: None)
                 with pytest.raises(InterruptedError):
                     derive(tables, [day], lookback_days=7)
         derive(tables, [day], lookback_days=7)
@@ -192,9 +208,10 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
 
 
 def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_clock_is_behind(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None]
 ) -> None:
     """The offsets topic is created again on the second date: offsets begin at 0 again."""
+    leave_out("states", "churn")
 
     def time(day: int, seconds: float) -> datetime:
         return START + timedelta(days=day, hours=10, seconds=seconds)
@@ -250,9 +267,10 @@ def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_
 
 
 def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None]
 ) -> None:
     """`small` could have begun with this generation, and `new` did."""
+    leave_out("states", "lag", "churn")
     groups = {"old": (41, ["a"]), "small": (3, ["a", "b", "c"])}
     records: dict[Table, list[dict[str, Any]]] = {schemas.GROUP_GENERATIONS: [], schemas.GROUP_MEMBERS: []}
     for day, more in ((0, 0), (8, 1)):
@@ -280,9 +298,10 @@ def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
 
 @pytest.mark.parametrize("sampled", [(0, 3), (3,)])
 def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
-    spark: SparkSession, tmp_path: Path, sampled: Sequence[int]
+    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None], sampled: Sequence[int]
 ) -> None:
     """The second time, no sample was ever taken before."""
+    leave_out("rebalances", "states", "churn")
     place = {"topic": "orders", "partition": 0}
     commits: list[dict[str, Any]] = [
         {**place, "group_id": group_id, "committed_offset": offset, "tombstone": False}
@@ -336,8 +355,11 @@ def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
     assert sorted(map(tuple, found)) == [(1, "first", 11), (1, "second", 21)]
 
 
-def test_what_follows_a_rebalance_after_midnight_is_its_own(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_follows_a_rebalance_after_midnight_is_its_own(
+    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None]
+) -> None:
     """Also if only the date before that of the rebalance is derived again."""
+    leave_out("states", "lag", "churn")
     midnight = START + timedelta(days=1)
     key = {"group_id": "payments", "log_partition": 1, "tombstone": False}
     types = {"group_type": "classic", "protocol_type": "consumer", "protocol": "range"}

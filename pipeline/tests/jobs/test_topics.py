@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline import Batch, PipelineError, Tables, open_tables, schemas
-from groupwright.pipeline._jobs import positions
+from groupwright.pipeline._jobs import batch, positions, stream
 from groupwright.pipeline._jobs.kafka import connected
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._jobs.state import BatchRange, State
@@ -58,6 +58,13 @@ def orders(kafka: LocalKafka) -> None:
     commit(kafka, "billing", 5)
 
 
+@pytest.fixture
+def base_tables_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the derived tables, which take most of a job's time."""
+    for job in (batch, stream):
+        monkeypatch.setattr(job, "derive", lambda *_, **__: None)
+
+
 def job_arguments(kafka: LocalKafka, tables: Path, events: str) -> tuple[str, ...]:
     """Return the arguments of a job that samples no log-end offsets."""
     return (
@@ -68,7 +75,7 @@ def job_arguments(kafka: LocalKafka, tables: Path, events: str) -> tuple[str, ..
     )
 
 
-@pytest.mark.usefixtures("orders")
+@pytest.mark.usefixtures("orders", "base_tables_alone")
 def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
     kafka: LocalKafka, run_job: Callable[..., str], spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -217,7 +224,7 @@ def metric(port: int, name: str, **labels: str) -> float:
     return found
 
 
-@pytest.mark.usefixtures("orders")
+@pytest.mark.usefixtures("orders", "base_tables_alone")
 def test_records_behind_an_open_transaction_are_counted_and_read_when_it_ends(
     kafka: LocalKafka, run_job: Callable[..., str], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
