@@ -10,6 +10,7 @@ from groupwright.pipeline._report.findings import alternatives, best
     ("assignors", "named"),
     [
         (("java:cooperative-sticky", "cooperative-sticky", "range"), "With cooperative-sticky "),
+        (("broker:uniform", "sticky"), "With sticky "),
         (("java:sticky",), "With java:sticky "),
         ((), "No assignor has a result"),
     ],

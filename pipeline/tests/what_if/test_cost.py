@@ -10,8 +10,10 @@ from groupwright.assignors import (
     Group,
     Member,
     SimulatedEvent,
+    by_name,
     simulate,
 )
+from groupwright.core.assignor_traits import BROKERS
 from groupwright.pipeline._what_if.history import TopicMetadata
 
 
@@ -51,6 +53,22 @@ def test_eager_assignors_stop_everything_and_cooperative_ones_what_moves(past: A
     assert column(played["actual"], "partition_seconds") == [0.0, 3 * 1.25, 2 * 1.25]
     assert column(played["cooperative-sticky"], "partition_seconds") == [0.0, 3 * 1.25, 2 * 1.25]
     assert column(played["sticky"], "partition_seconds") == [0.0, 6 * 1.5, 6 * 1.5]
+
+
+def test_the_broker_assigns_once_and_what_moves_waits_for_a_heartbeat(past: Any, column: Any) -> None:
+    played = two_joins(past).play("broker:uniform", "broker:range")
+    found = played["broker:uniform"]
+    assert column(found, "rounds") == [1, 1, 1]
+    assert column(found, "moved") == column(found, "stopped") == [0, 3, 2]
+    assert column(found, "partition_seconds") == [0.0, 3 * 2.5, 2 * 2.5]
+    assert column(played["broker:range"], "moved") == [0, 3, 3]
+
+
+def test_the_brokers_waits_are_unknown_where_nothing_was_measured(past: Any, column: Any) -> None:
+    past.generation(1, {"a": {"t": range(6)}})
+    past.generation(2, {"a": {"t": [0, 1, 2]}, "b": {"t": [3, 4, 5]}})
+    found = past.play("broker:uniform")["broker:uniform"]
+    assert (column(found, "stopped"), column(found, "partition_seconds")) == ([0, 3], [0.0, None])
 
 
 def test_partitions_of_a_member_that_left_stop_with_every_assignor(past: Any, column: Any) -> None:
@@ -108,6 +126,20 @@ def test_a_recorded_group_of_cooperative_sticky_costs_what_simulate_says(
     for assignor in ("actual", "cooperative-sticky"):
         found = [(row["rounds"], row["moved"], row["stopped"]) for row in rows[assignor]]
         assert found == expected
+
+
+@pytest.mark.parametrize("assignor", BROKERS)
+def test_the_brokers_assignors_cost_what_simulate_says(
+    past: Any, joins_and_leaves: Callable[..., Any], assignor: str
+) -> None:
+    group = Group([Member("m-00", ["t"])], {"t": 12})
+    played = simulate(group, by_name(assignor), joins_and_leaves(7, "t", 12))
+    for number, event in enumerate(played, 1):
+        shares = {id_: {"t": list(own.get("t", ()))} for id_, own in event.assignment.items()}
+        past.generation(number, shares)
+    expected = [(_size(e.moved), _size(e.revoked) + _orphaned(e)) for e in played]
+    assert [(row["moved"], row["stopped"]) for row in past.play(assignor)[assignor]] == expected
+    assert sum(moved for moved, _ in expected) > 0
 
 
 def _orphaned(event: SimulatedEvent) -> int:

@@ -53,7 +53,7 @@ def test_it_is_found_by_its_import_path_and_played(past: Any, column: Any) -> No
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("rnage", "'rnage'; built-in assignors: co-partitioned-sticky, cooperative-sticky, load-aware, "),
+        ("rnage", "'rnage'; built-in assignors: broker:uniform, broker:range, co-partitioned-sticky, "),
         ("our_rules:", "an import path has the form package.module:Class"),
         ("no_such_rules:Any", "cannot import module 'no_such_rules'"),
         ("broken_rules:Any", "No module named 'nowhere_to_be_found'"),

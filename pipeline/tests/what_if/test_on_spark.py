@@ -76,12 +76,14 @@ def tables(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
 
 
 def test_groups_are_played_by_workers_and_summed_up(tables: tuple[DataFrame, DataFrame]) -> None:
-    played = run_what_if(tables[0], tables[1], ["range", "roundrobin", "sticky"], tasks=2).cache()
+    played = run_what_if(
+        tables[0], tables[1], ["range", "roundrobin", "sticky", "broker:uniform"], tasks=2
+    ).cache()
     assert [(field.name, field.dataType) for field in played.schema] == [
         (field.name, field.dataType) for field in WHAT_IF_GENERATIONS.schema
     ]
     rows = {(r.group_id, r.assignor, r.generation): r for r in played.collect()}
-    assert len(rows) == 3 * 4 * 2, "Connect's worker is no consumer"
+    assert len(rows) == 3 * 5 * 2, "Connect's worker is no consumer"
     assert {a: rows["käse ' \" \\ 组", a, 2].moved for a in (ACTUAL, "range", "roundrobin", "sticky")} == {
         ACTUAL: 3,
         "range": 3,
@@ -96,6 +98,7 @@ def test_groups_are_played_by_workers_and_summed_up(tables: tuple[DataFrame, Dat
     assert sums["billing", "sticky"].errors == 0
     said = "would have stopped 18 partitions instead of 18, and moved"
     assert findings(result, span="this month's") == [
+        f"with broker:uniform this month's 6 rebalances {said.replace('18', '6', 1)} 6 instead of 9",
         f"with sticky this month's 6 rebalances {said} 6 instead of 9",
         f"with range this month's 6 rebalances {said} 9 instead of 9",
         f"with roundrobin this month's 6 rebalances {said} 12 instead of 9",

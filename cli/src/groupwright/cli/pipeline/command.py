@@ -105,8 +105,9 @@ def what_if(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A built-in assignor, `java:sticky`, `java:cooperative-sticky`, or `package.module:Class`; "
-            "repeatable. By default all of Kafka's; Java's only if the history is small.",
+            help="A built-in assignor, `broker:uniform`, `broker:range`, `java:sticky`, "
+            "`java:cooperative-sticky`, or `package.module:Class`; repeatable. By default those of "
+            "Kafka's clients, and `broker:uniform` and Java's if the history is small.",
         ),
     ] = None,
     out: Annotated[

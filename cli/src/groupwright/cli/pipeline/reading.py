@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from groupwright.assignors import InvalidInputError
 from groupwright.cli._command_line.output import console
 from groupwright.cli.pipeline.deploys import simulated_deploys
-from groupwright.core.assignor_traits import KAFKAS
+from groupwright.core.assignor_traits import BROKERS, KAFKAS
 from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline.errors import spark_errors
 from groupwright.pipeline.jobs import Settings, with_consumer_members
@@ -185,12 +185,13 @@ def replay(tables: Mapping[str, DataFrame], assignors: Sequence[str] | None) -> 
 
     Args:
         tables: Tables by name.
-        assignors: The assignors; None for those of Kafka, and also those of Java if the history is small.
+        assignors: The assignors; None for those of Kafka's clients, and also `broker:uniform` and those of
+            Java if the history is small.
     """
     generations = tables[schemas.GROUP_GENERATIONS.name]
     if assignors is None:
         is_small = generations.limit(_SMALL_HISTORY + 1).count() <= _SMALL_HISTORY
-        assignors = (*KAFKAS, *JAVA_ASSIGNORS) if is_small else KAFKAS
+        assignors = (*KAFKAS, BROKERS[0], *JAVA_ASSIGNORS) if is_small else KAFKAS
     return run_what_if(
         generations,
         tables[schemas.GROUP_MEMBERS.name],

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from groupwright.core.assignor_traits import BROKER_PREFIX
 from groupwright.pipeline._report.drawing import count, legible, seconds
 from groupwright.pipeline._report.facts import (
     Alternative,
@@ -153,13 +154,13 @@ def churn(found: Churn) -> str:
 
 
 def best(found: Sequence[Alternative]) -> Alternative | None:
-    """Return the first result for the whole history; one of a Java assignor only if there is no other.
+    """Return the first result for the whole history; Java's and the broker's only if there is no other.
 
     Args:
         found: Results, the cheapest first.
     """
     others = [one for one in found if not one.actual and not one.numbers["errors"]]
-    return min(others, key=lambda one: one.assignor.startswith(JAVA), default=None)
+    return min(others, key=lambda one: one.assignor.startswith((JAVA, BROKER_PREFIX)), default=None)
 
 
 def alternatives(best: Alternative | None) -> str:

@@ -7,6 +7,9 @@ from statistics import median
 from groupwright.core import assignor_traits
 from groupwright.pipeline._what_if.history import RecordedGeneration
 
+BROKER_SECONDS = 2.5
+"""Mean time for which a partition stops under KIP-848: half of the broker's default heartbeat interval."""
+
 ASSUMPTIONS = (
     (
         "Members join, leave and subscribe at the recorded times, whatever the assignor. A faster rebalance "
@@ -33,6 +36,12 @@ ASSUMPTIONS = (
     (
         "sticky and cooperative-sticky are Groupwright's, which make the fewest moves. java:sticky and "
         "java:cooperative-sticky are the classes of Kafka's Java client, without racks."
+    ),
+    (
+        "broker:uniform and broker:range are what the broker would assign (KIP-848), in one target "
+        "assignment instead of rounds. The same partitions stop as with a cooperative assignor, each until "
+        f"the next heartbeat of its new owner: {BROKER_SECONDS} s on average with the default "
+        "group.consumer.heartbeat.interval.ms."
     ),
 )
 """Assumptions of a what-if study, in sentences."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from groupwright.assignors import Assignor, AssignorError, by_name, check_assignor
-from groupwright.core.assignor_traits import ASSIGNORS, KAFKAS
+from groupwright.core.assignor_traits import ASSIGNORS, BROKERS, KAFKAS
 
 MakeAssignor = Callable[[], Assignor]
 """Returns a new instance, one for each member of a group."""
@@ -38,7 +38,7 @@ def load_assignor(name: str) -> LoadedAssignor:
             assignor.
     """
     module_name, colon, attribute = name.partition(":")
-    if not colon:
+    if not colon or name in BROKERS:
         return LoadedAssignor(name, _ours(name), is_cached=name in KAFKAS)
     if not module_name or not attribute:
         raise AssignorError(f"assignor {name!r}: an import path has the form package.module:Class")
@@ -58,9 +58,10 @@ def load_assignor(name: str) -> LoadedAssignor:
 
 
 def _ours(name: str) -> MakeAssignor:
-    if name not in ASSIGNORS:
+    known = (*BROKERS, *sorted(ASSIGNORS))
+    if name not in known:
         raise AssignorError(
-            f"no assignor is named {name!r}; built-in assignors: {', '.join(sorted(ASSIGNORS))}. "
+            f"no assignor is named {name!r}; built-in assignors: {', '.join(known)}. "
             "Name a custom assignor by its import path, package.module:Class"
         )
     return lambda: by_name(name)

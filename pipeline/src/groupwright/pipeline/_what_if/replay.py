@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from groupwright.assignors import UNASSIGNED
+from groupwright.core.assignor_traits import BROKERS
 from groupwright.pipeline._what_if.assignment_cache import AssignmentCache
-from groupwright.pipeline._what_if.cost import Durations, is_cooperative
+from groupwright.pipeline._what_if.cost import BROKER_SECONDS, Durations, is_cooperative
 from groupwright.pipeline._what_if.custom_assignor import CustomAssignor
 from groupwright.pipeline._what_if.evaluation import evaluate, peak_loads
 from groupwright.pipeline._what_if.group_shape import GroupShape, Owners
@@ -129,7 +130,7 @@ class _Cached:
 
 @dataclass(frozen=True, slots=True)
 class _Custom:
-    """An assignor that is called for every generation: a custom one, or one of Java's."""
+    """An assignor that is called for every generation: a custom one, the broker's, or one of Java's."""
 
     assignor: CustomAssignor
 
@@ -273,7 +274,10 @@ class _Replay:
             stopped = int(np.count_nonzero(had_owner))
             return stopped, self._durations.partition_seconds(recorded, stopped, 0)
         stopped = int(np.count_nonzero(had_owner & (owned == UNASSIGNED))) + result.revoked
-        return stopped, self._durations.partition_seconds(recorded, stopped, result.revoked)
+        seconds = self._durations.partition_seconds(recorded, stopped, result.revoked)
+        if self._names[row] in BROKERS and seconds is not None:
+            seconds = stopped * BROKER_SECONDS
+        return stopped, seconds
 
 
 def _count_moves(owned: Owners, assigned: Owners) -> int:
