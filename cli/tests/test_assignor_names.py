@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+import typer
 
 from groupwright.assignors import AssignorError, RangeAssignor
 from groupwright.cli._command_line.assignors import load_assignor
+from groupwright.cli.demo.command import _loadable
 
 
 def test_a_name_and_a_path_are_loaded() -> None:
@@ -19,6 +21,12 @@ def test_a_module_in_the_working_directory_is_found(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("sys.path", ["/nowhere"])
 
     assert load_assignor("of_the_directory:Own").name == "range"
+
+
+def test_members_of_the_demo_have_no_assignor_of_the_broker() -> None:
+    assert _loadable("range") == "range"
+    with pytest.raises(typer.BadParameter, match="runs in the broker and not in members"):
+        _loadable("broker:uniform")
 
 
 @pytest.mark.parametrize(

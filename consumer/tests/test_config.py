@@ -226,12 +226,12 @@ def test_an_object_is_taken_as_it_is() -> None:
         (
             "range,uniform",
             (
-                "partition.assignment.strategy has 'broker:uniform', which runs in the broker; to have it, "
-                "set group.protocol=consumer and group.remote.assignor=uniform"
+                "partition.assignment.strategy: assignor 'broker:uniform' runs in the broker and not in "
+                "members; to have it, set group.protocol=consumer and group.remote.assignor=uniform"
             ),
         ),
-        ("broker:range", "partition.assignment.strategy has 'broker:range', which runs in the broker"),
-        ([UniformAssignor()], "partition.assignment.strategy has 'broker:uniform', which runs in the"),
+        ("broker:range", "partition.assignment.strategy: assignor 'broker:range' runs in the broker"),
+        ([UniformAssignor()], "partition.assignment.strategy: assignor 'broker:uniform' runs in the"),
         ([7], "partition.assignment.strategy has 7, which is neither a name nor an Assignor"),
         (
             Nameless(),

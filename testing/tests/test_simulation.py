@@ -395,6 +395,11 @@ def test_an_unknown_assignor() -> None:
         Settings(assignor="rnage")
 
 
+def test_an_assignor_of_the_broker() -> None:
+    with pytest.raises(AssignorError, match="runs in the broker and not in members"):
+        Settings(assignor="broker:uniform")
+
+
 @pytest.mark.parametrize(
     ("scenario", "pods", "topics", "message"),
     [

@@ -77,7 +77,12 @@ if TYPE_CHECKING:
     )
     from groupwright.assignors._wire.owned import decode_previous_assignment
     from groupwright.assignors._wire.processing_times import sends_processing_times, sent_processing_times
-    from groupwright.assignors.broker import BrokerAssignor, BrokerRangeAssignor, UniformAssignor
+    from groupwright.assignors.broker import (
+        BrokerAssignor,
+        BrokerRangeAssignor,
+        UniformAssignor,
+        check_member_assignor,
+    )
     from groupwright.assignors.builtin import builtin_assignors, by_name
     from groupwright.assignors.co_partitioned import CoPartitionedStickyAssignor
     from groupwright.assignors.leader import perform_assignment
@@ -123,6 +128,7 @@ _MODULES = {
     "BrokerAssignor": "broker",
     "BrokerRangeAssignor": "broker",
     "UniformAssignor": "broker",
+    "check_member_assignor": "broker",
     "CoPartitionedStickyAssignor": "co_partitioned",
     "LoadAwareAssignor": "load_aware",
     "LoadCheck": "load_check",
@@ -203,6 +209,7 @@ __all__ = [
     "check_assignment",
     "check_assignor",
     "check_load",
+    "check_member_assignor",
     "decode_assignment",
     "decode_members",
     "decode_previous_assignment",

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
+from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol, check_assignor
 from groupwright.assignors._model.group import Group
+from groupwright.assignors.errors import AssignorError
 from groupwright.core.assignor_traits import BROKER_PREFIX
 
 if TYPE_CHECKING:
@@ -79,3 +80,17 @@ class BrokerRangeAssignor(BrokerAssignor):
         from groupwright.assignors._algorithms.range import plan_ranges
 
         return plan_ranges(group, with_racks=False)
+
+
+def check_member_assignor(assignor: Assignor) -> None:
+    """Check that members of a group can have an assignor.
+
+    Raises:
+        AssignorError: `check_assignor` refuses it, or it runs in the broker.
+    """
+    check_assignor(assignor)
+    if isinstance(assignor, BrokerAssignor):
+        raise AssignorError(
+            f"assignor {assignor.name!r} runs in the broker and not in members; to have it, set "
+            f"group.protocol=consumer and group.remote.assignor={assignor.name.removeprefix(BROKER_PREFIX)}"
+        )

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from groupwright.assignors import check_member_assignor
 from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
 from groupwright.cli._command_line.connection import read_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
@@ -20,7 +21,7 @@ _CONNECTION = (
 
 def _loadable(assignor: str) -> str:
     try:
-        load_assignor(assignor)
+        check_member_assignor(load_assignor(assignor))
     except GroupwrightError as error:
         raise typer.BadParameter(str(error)) from None
     return assignor

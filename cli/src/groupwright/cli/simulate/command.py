@@ -176,7 +176,8 @@ def _notes(
     if any(scenario.has_generated_ids for scenario in scenarios):
         notes.append(
             "Coordinators generate the ids of members that join: with other ids, range and roundrobin may "
-            "move other partitions, since they sort members by id."
+            "move other partitions, since they sort members by id, and broker:uniform chooses others of "
+            "equally loaded members."
         )
     if any(step.change is None for scenario in scenarios for step in scenario.steps):
         notes.append(

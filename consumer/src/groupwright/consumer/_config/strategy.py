@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from groupwright.assignors import (
     Assignor,
-    BrokerAssignor,
     GroupwrightError,
     RebalanceProtocol,
     UniformAssignor,
     by_name,
-    check_assignor,
+    check_member_assignor,
 )
 from groupwright.consumer.errors import ConfigurationError
-from groupwright.core.assignor_traits import BROKER_PREFIX
 from groupwright.core.configuration import is_public, shown
 
 _STRATEGY = "partition.assignment.strategy"
@@ -85,12 +83,7 @@ def _read_assignor(item: object) -> Assignor:
         item = UniformAssignor.name
     try:
         item = by_name(item) if isinstance(item, str) else item
-        check_assignor(item)
+        check_member_assignor(item)
     except GroupwrightError as error:
         raise ConfigurationError(f"{_STRATEGY}: {error}") from error
-    if isinstance(item, BrokerAssignor):
-        raise ConfigurationError(
-            f"{_STRATEGY} has {item.name!r}, which runs in the broker; to have it, set "
-            f"group.protocol=consumer and group.remote.assignor={item.name.removeprefix(BROKER_PREFIX)}"
-        )
     return item

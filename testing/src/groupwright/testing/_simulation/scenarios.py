@@ -6,7 +6,7 @@ from enum import Enum
 from math import isfinite
 from numbers import Integral, Real
 
-from groupwright.assignors import Assignor, RebalanceProtocol, by_name, check_assignor
+from groupwright.assignors import Assignor, RebalanceProtocol, by_name, check_member_assignor
 from groupwright.testing._simulation.model_settings import Behaviour
 from groupwright.testing._simulation.settings import KafkaVersion
 from groupwright.testing.errors import SimulationError
@@ -89,7 +89,7 @@ class Settings:
             SimulationError: No group can have these settings.
         """
         self._check_types()
-        check_assignor(self.assignor_object())
+        check_member_assignor(self.assignor_object())
         for name in ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms", "brokers"):
             _check(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: set it to 1 or more")
         for name in ("auto_commit_interval_ms", "messages_per_second"):
