@@ -189,13 +189,12 @@ _GROUPS = Row(
             "short",
             (
                 Query(
-                    "topk(10, max by (@target, group, topic) "
-                    "(groupwright_cluster_held_messages{@group}) > 0)",
+                    "topk(10, max by (@target, group, topic) (groupwright_cluster_held_messages{@group}))",
                     "{{group}} {{topic}} held",
                 ),
                 Query(
                     "topk(10, max by (@target, group, topic) "
-                    "(groupwright_cluster_unreadable_offsets{@group}) > 0)",
+                    "(groupwright_cluster_unreadable_offsets{@group}))",
                     "{{group}} {{topic}} unreadable",
                 ),
             ),

@@ -43,8 +43,11 @@ CULPRITS = {
 """By runbook, the members that its queries have to show: of each group the third one stalls, and is the
 slowest in its callbacks; the first static one is fenced."""
 
-MAY_BE_SILENT = {("Time to catch up, top ten", "{{group}} {{topic}}")}
-"""The storm may end before any lag shrinks."""
+MAY_BE_SILENT = {
+    ("Time to catch up, top ten", "{{group}} {{topic}}"),
+    ("Oldest open transaction, top ten", "{{topic}} {{transactional_id}}"),
+}
+"""The storm may end before any lag shrinks, and has no transactions."""
 
 SCRAPED_WITHIN = 2.0
 """Seconds after which a scrape has ended, so that what it brings is there."""
