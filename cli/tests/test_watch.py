@@ -257,6 +257,18 @@ def test_of_a_rebalance_under_way_at_the_first_look_no_move_is_known() -> None:
     assert lines[-3].split() == ["a", "10.0.0.1", "-", "-", "-"]
 
 
+def test_what_members_of_a_group_that_appears_gain_is_known() -> None:
+    watching = WatchedGroup()
+    watching.appear()
+    watching.update(group(member("a"), state="PreparingRebalance"), START)
+    events = watching.update(group(member("a", 0, 1)), START + 1)
+
+    assert [sentence(event) for event in events] == [
+        "PreparingRebalance -> Stable",
+        "rebalance: 1.0 s, PreparingRebalance -> Stable; 2 partitions moved; a gained orders 0-1",
+    ]
+
+
 def test_groups_without_members_and_deleted_groups_say_so_and_come_back() -> None:
     empty, dead, back = (
         group(state="Empty", committed={0: 5}),

@@ -99,6 +99,7 @@ def _watch(
     elif not cluster.describe([group])[group].exists:
         typer.echo(f"groupwright watch: waiting for the group {group!r}", err=True)
         run.wait_for(cluster, group, interval=interval, end=end)
+        watched.appear()
     with (
         run.Snapshots(run.GroupReader(cluster, group).take, interval) as snapshots,
         _reporter(group, output, once=once) as reporter,

@@ -127,6 +127,10 @@ class WatchedGroup:
 
     # --- Snapshots ----------------------------------------------------------------------------------
 
+    def appear(self) -> None:
+        """Record that the group did not exist before its first snapshot: no member owned a partition."""
+        self._owned = {}
+
     @property
     def time(self) -> float | None:
         """The time of the last snapshot; None before the first."""
@@ -184,10 +188,13 @@ class WatchedGroup:
     def _start(self, group: DescribedGroup, time: float) -> list[Event]:
         self._names.learn(group.members)
         self._members = {member.identity: member for member in group.members}
-        self._owned = ownership(group)
+        owned, before = ownership(group), self._owned
+        self._owned = before if owned is None else owned
         self._began = self._state_since = self._reported = time
         if group.state not in NOT_REBALANCING:
-            self._rebalance = _Rebalance(time, [group.state], group.epoch, self._owned)
+            self._rebalance = _Rebalance(
+                time, [group.state], group.epoch, owned if before is None else before
+            )
         view = self.view(time)
         return [
             GroupSeen(
