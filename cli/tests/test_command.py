@@ -74,7 +74,7 @@ finally:
 """
 
 
-def modules_of(*arguments: str) -> set[str]:
+def modules_of(*arguments: str, status: int = 0) -> set[str]:
     result = subprocess.run(
         [sys.executable, "-c", WITH_MODULES, *arguments],
         stdin=subprocess.DEVNULL,
@@ -83,8 +83,8 @@ def modules_of(*arguments: str) -> set[str]:
         timeout=PATIENCE,
         check=False,
     )
-    assert result.returncode == 0, result.stderr
-    return set(result.stderr.split())
+    assert result.returncode == status, result.stderr
+    return set(result.stderr.splitlines()[-1].split())
 
 
 def test_the_help_imports_no_command() -> None:
@@ -95,6 +95,15 @@ def test_the_help_imports_no_command() -> None:
         *("groupwright.cli._command_line.help", "groupwright.cli._command_line.standard_output"),
     }
     assert len(modules) < 40
+
+
+def test_a_command_on_a_cluster_imports_no_consumer_no_numpy_and_no_other_command() -> None:
+    modules = modules_of("groups", "--bootstrap-servers", "127.0.0.1:1", status=3)
+
+    assert {each for each in modules if re.fullmatch(r"groupwright\.cli\.\w+\.command", each)} == {
+        "groupwright.cli.groups.command"
+    }
+    assert not modules & {"numpy", "groupwright.consumer.consumer", "groupwright.instrumentation"}
 
 
 def test_the_installed_script_is_the_same_command(groupwright: Run) -> None:
@@ -175,7 +184,7 @@ def one_sentence(result: "subprocess.CompletedProcess[str]", status: int = 1) ->
 
 @pytest.mark.slow
 def test_a_cluster_that_cannot_be_reached_is_named_with_the_reason(groupwright: Run) -> None:
-    sentence = one_sentence(groupwright("demo", "--bootstrap-servers", "127.0.0.1:1"))
+    sentence = one_sentence(groupwright("demo", "--bootstrap-servers", "127.0.0.1:1"), status=3)
     assert "no Kafka answers at 127.0.0.1:1: " in sentence
     assert "Connection refused" in sentence
 

@@ -13,11 +13,10 @@
   `confluent_kafka.KafkaException`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from groupwright.consumer._protocol.model import GroupMembershipOperation
-from groupwright.consumer.consumer import Consumer
-from groupwright.consumer.deserializing import DeserializingConsumer
 from groupwright.consumer.errors import (
     AssignorFailedError,
     CommitError,
@@ -44,6 +43,14 @@ from groupwright.core import (
 
 if TYPE_CHECKING:
     from groupwright.consumer.aio import AIOConsumer
+    from groupwright.consumer.consumer import Consumer
+    from groupwright.consumer.deserializing import DeserializingConsumer
+
+_MODULES = {"AIOConsumer": "aio", "Consumer": "consumer", "DeserializingConsumer": "deserializing"}
+"""Modules of the classes that are imported at their first use: tools that ask brokers need none of them.
+
+`AIOConsumer` needs confluent-kafka 2.13 or later.
+"""
 
 __all__ = [
     "AIOConsumer",
@@ -73,9 +80,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import `AIOConsumer` at its first use: it imports asyncio, and needs confluent-kafka 2.13 or later."""
-    if name != "AIOConsumer":
+    """Import a class of consumers at its first use."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from groupwright.consumer.aio import AIOConsumer  # at its first use
-
-    return AIOConsumer
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return value

@@ -6,7 +6,6 @@ from typing import Any
 
 from groupwright.assignors import (
     MalformedBytesError,
-    PartitionsByTopic,
     decode_assignment,
     decode_subscription,
 )
@@ -51,7 +50,7 @@ def _with_assignment(member: GroupMember, row: Any) -> GroupMember:
     else:
         fields |= {
             "topics": subscription.topics,
-            "owned": _plain(subscription.owned),
+            "owned": subscription.owned.as_tuples(),
             "generation": subscription.generation,
             "rack": subscription.rack,
             "user_data": subscription.user_data,
@@ -59,7 +58,7 @@ def _with_assignment(member: GroupMember, row: Any) -> GroupMember:
         }
     if assignment:
         try:
-            fields["assigned"] = _plain(decode_assignment(assignment).partitions)
+            fields["assigned"] = decode_assignment(assignment).partitions.as_tuples()
         except MalformedBytesError as error:
             fields["undecodable"] = str(error)
     return replace(member, **fields)
@@ -178,10 +177,6 @@ def _of_tasks(tasks: Iterable[Any], sources: Mapping[str, tuple[str, ...]]) -> P
         for topic in sources.get(task.subtopology_id, ()):
             found.setdefault(topic, set()).update(task.partitions)
     return {topic: tuple(sorted(partitions)) for topic, partitions in sorted(found.items())}
-
-
-def _plain(partitions: PartitionsByTopic) -> Partitions:
-    return {topic: tuple(map(int, numbers)) for topic, numbers in partitions.items()}
 
 
 DESCRIPTIONS: tuple[tuple[Callable[[list[str]], Any], Callable[[Any, Broker], DescribedGroup]], ...] = (

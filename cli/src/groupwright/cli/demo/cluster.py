@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.demo.errors import DemoError
 from groupwright.core.configuration import without_secrets
 
@@ -31,7 +32,7 @@ class Cluster:
         """Create an admin client; `wait_until_ready` waits for the connection.
 
         Raises:
-            DemoError: A setting is wrong.
+            CommandError: A setting is wrong.
         """
         self.connection = connection
         self.bootstrap_servers = str(connection["bootstrap.servers"])
@@ -49,24 +50,27 @@ class Cluster:
             reason = without_secrets(error.args[0].str(), connection)
         else:
             return
-        raise DemoError(f"the settings of the connection are wrong: {reason}")
+        raise CommandError(f"the settings of the connection are wrong: {reason}", ExitStatus.USAGE)
 
     def wait_until_ready(self) -> None:
         """Wait until the cluster responds.
 
         Raises:
-            DemoError: No connection can be made for 2 s, or the cluster does not respond within 10 s.
+            CommandError: No connection can be made for 2 s, or the cluster does not respond within 10 s.
         """
         deadline = time.monotonic() + _REQUEST_SECONDS
         while (now := time.monotonic()) < deadline:
             if self._down_since is not None and now > self._down_since + _DOWN_SECONDS:
-                raise DemoError(f"no Kafka answers at {self.bootstrap_servers}: {self._connection_error}")
+                raise self._unreachable(f": {self._connection_error}")
             with suppress(KafkaException):
                 self._admin.list_topics(timeout=_POLL_SECONDS)
                 return
             self._admin.poll(0)
         reason = f": {self._connection_error}" if self._connection_error else ""
-        raise DemoError(f"no Kafka answers at {self.bootstrap_servers} within {_REQUEST_SECONDS:g} s{reason}")
+        raise self._unreachable(f" within {_REQUEST_SECONDS:g} s{reason}")
+
+    def _unreachable(self, reason: str) -> CommandError:
+        return CommandError(f"no Kafka answers at {self.bootstrap_servers}{reason}", ExitStatus.UNREACHABLE)
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Create a topic with the default replication factor, and wait until all partitions have leaders.

@@ -108,7 +108,7 @@ def demo(
         raise typer.Exit(interrupt.exit_status) from None
     except GroupwrightError as error:
         typer.echo(f"groupwright demo: {error}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(error.status if isinstance(error, CommandError) else ExitStatus.FINDINGS) from None
     if is_table:
         view.conclude(summary)
     elif output is OutputFormat.JSON:
