@@ -451,6 +451,19 @@ def test_messages_behind_an_open_transaction_and_offsets_without_messages_are_no
     assert values([page], catalogue.UNREADABLE, *labels) == [20]
 
 
+def test_a_group_that_has_read_the_rest_is_stuck_behind_a_transaction_that_does_not_end() -> None:
+    def stuck(*groups: GroupLag) -> list[float | None]:
+        return values(pages(*groups), catalogue.GROUP_STUCK, "billing", "transaction")
+
+    waiting = lag(7, 10, stable=7)
+    assert stuck(*[waiting] * 5) == [0, 0, 0, 1, 1]
+    assert stuck(*[waiting] * 4, lag(10, 10, stable=10)) == [0, 0, 0, 1, 0]
+    assert stuck(*[lag(7 + number, 20, stable=7 + number) for number in range(5)]) == [0] * 5
+    assert stuck(*[lag(5, 10, stable=7)] * 5) == [0] * 5  # there is more to read
+    assert stuck(*[lag(8, 10, stable=7)] * 5) == [0] * 5  # it reads uncommitted messages
+    assert stuck(*[lag(7, 10, stable=7, members=[], state="Empty")] * 5) == [0] * 5
+
+
 def test_the_oldest_transaction_that_holds_messages_of_a_topic_is_shown() -> None:
     transactions = (
         OpenTransaction("young", "Ongoing", 1, 90.0, {"orders": (0,)}),

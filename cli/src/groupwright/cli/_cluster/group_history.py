@@ -1,6 +1,6 @@
 """Observations of a group over time: changes, rebalances, partitions without progress. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from groupwright.cli._cluster.lag import MARKER, GroupLag, PartitionLag
@@ -13,12 +13,37 @@ NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead", ""})
 """States outside rebalances."""
 
 
+class UnchangedOffsets:
+    """Offsets of logs, and since when each is the same."""
+
+    def __init__(self) -> None:
+        """Start before the first snapshot."""
+        self._since: dict[TopicPartitionKey, tuple[int | None, float]] = {}
+
+    def update(self, offsets: Mapping["TopicPartitionKey", int | None], time: float) -> None:
+        """Take the offsets of the next snapshot; other logs are forgotten."""
+        before = self._since
+        self._since = {
+            log: before[log] if log in before and before[log][0] == offset else (offset, time)
+            for log, offset in offsets.items()
+        }
+
+    def seconds(self, log: "TopicPartitionKey", time: float) -> float:
+        """Return for how long a log's offset has been the same; 0 without one."""
+        since = self._since.get(log)
+        return 0.0 if since is None else time - since[1]
+
+    def longest(self, time: float) -> float:
+        """Return the longest time for which an offset has been the same; 0 without any."""
+        return max((time - since for _, since in self._since.values()), default=0.0)
+
+
 class UnmovedPartitions:
     """Partitions with messages to read, and since when their committed offset is the same or missing."""
 
     def __init__(self) -> None:
         """Start before the first snapshot."""
-        self._since: dict[TopicPartitionKey, tuple[int | None, float]] = {}
+        self._committed = UnchangedOffsets()
         self._first_ends: dict[TopicPartitionKey, int] = {}
         """Last stable offsets of partitions without a committed offset, when that was first seen."""
 
@@ -30,7 +55,7 @@ class UnmovedPartitions:
             for each in present
             if each.committed is None and each.stable_end is not None
         }
-        self._since = {each.log: self._start(each, time) for each in present if self._is_behind(each)}
+        self._committed.update({each.log: each.committed for each in present if self._is_behind(each)}, time)
 
     def _is_behind(self, lag: PartitionLag) -> bool:
         """Return whether there are messages that the group would have committed by now.
@@ -42,14 +67,9 @@ class UnmovedPartitions:
             return lag.stable_end - self._first_ends.get(lag.log, lag.stable_end) > MARKER
         return lag.is_behind
 
-    def _start(self, lag: PartitionLag, time: float) -> tuple[int | None, float]:
-        before = self._since.get(lag.log)
-        return before if before is not None and before[0] == lag.committed else (lag.committed, time)
-
     def seconds(self, log: "TopicPartitionKey", time: float) -> float:
         """Return for how long a partition has made no progress; 0 if it does, or has nothing to read."""
-        since = self._since.get(log)
-        return 0.0 if since is None else time - since[1]
+        return self._committed.seconds(log, time)
 
 
 class GroupHistory:
@@ -64,6 +84,8 @@ class GroupHistory:
         rebalances: Rebalances seen.
         rebalancing_since: When the present rebalance was first seen; None while there is none.
         unmoved: The partitions that a member is assigned, and that make no progress.
+        held: Last stable offsets of assigned partitions in which all else is read, and messages wait for an
+            open transaction.
     """
 
     def __init__(self) -> None:
@@ -74,6 +96,7 @@ class GroupHistory:
         self.rebalancing_since: float | None = None
         self._assignment: int | None = None
         self.unmoved = UnmovedPartitions()
+        self.held = UnchangedOffsets()
 
     def update(self, lag: GroupLag, generation: int | None, time: float) -> None:
         """Take the group's next snapshot.
@@ -98,7 +121,9 @@ class GroupHistory:
         elif self.rebalancing_since is None:
             self.rebalancing_since = time
         if group.is_assignment_known:  # else what was seen before goes on: rebalances are no progress
-            self.unmoved.update((each for each in lag.partitions if each.owner is not None), time)
+            owned = [each for each in lag.partitions if each.owner is not None]
+            self.unmoved.update(owned, time)
+            self.held.update({each.log: each.stable for each in owned if each.is_held_back}, time)
 
     def _changes(self, group: DescribedGroup, generation: int | None) -> int:
         """Return the number of generations since the last snapshot, or 1 for an unnumbered change."""

@@ -114,6 +114,12 @@ class PartitionLag:
         return bool(self.lag) and (self.has_message is True or self.lag != MARKER)
 
     @property
+    def is_held_back(self) -> bool:
+        """True if the group has read everything up to an open transaction, and messages follow."""
+        is_there = self.committed is not None and self.stable is not None and self.committed <= self.stable
+        return is_there and bool(self.held) and not self.lag
+
+    @property
     def may_lag(self) -> bool:
         """True if the group has messages to read, or if that is not known."""
         if self.lag is None:

@@ -456,7 +456,7 @@ CATALOGUE: tuple[ExporterSpec, ...] = (
 )
 
 STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
-REASONS_STUCK = ("rebalancing", "no_progress")
+REASONS_STUCK = ("rebalancing", "no_progress", "transaction")
 REASONS_LEFT_OUT = ("excluded", "max_groups", "forbidden")
 OUTCOMES = ("succeeded", "failed")
 RECORD_OUTCOMES = ("decoded", "failed")
@@ -471,10 +471,11 @@ LABELS = {
     "state": "State of the group, as its coordinator names it: `Stable`, `Empty`, `PreparingRebalance` and "
     "`CompletingRebalance` of classic groups, `Assigning` and `Reconciling` of others.",
     "reason": "Of a stuck group: `rebalancing`: one rebalance has lasted for `--stuck-seconds`; "
-    "`no_progress`: a member lags behind in a partition, by two messages or more, and its committed offset "
-    "has not moved for `--stuck-seconds`. Of a group left out: `excluded`: by its name; `max_groups`: by "
-    "`--max-groups`; `forbidden`: the credentials may list it, but not describe it or, if it is not "
-    "classic, all topics of its members.",
+    "`no_progress`: a member lags behind in a partition, which has a message to read, and its committed "
+    "offset has not moved for as long; `transaction`: messages of an assigned partition have been behind the "
+    "same open transaction for as long, and the group has read all others. Of a group left out: `excluded`: "
+    "by its name; `max_groups`: by `--max-groups`; `forbidden`: the credentials may list it, but not "
+    "describe it or, if it is not classic, all topics of its members.",
     "transactional_id": "`transactional.id` of the producer.",
     "version": "Version of Groupwright.",
     "source": "`admin` or `offsets-topic`.",

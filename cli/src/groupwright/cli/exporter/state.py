@@ -210,6 +210,7 @@ class ExporterState:
         stuck = {
             "rebalancing": history.rebalancing_since is not None and seconds >= self._options.stuck_seconds,
             "no_progress": any(row.is_stuck for row in rows),
+            "transaction": history.held.longest(snapshot.time) >= self._options.stuck_seconds,
         }
         for reason, is_stuck in stuck.items():
             yield catalogue.GROUP_STUCK, (group.id, reason), is_stuck
