@@ -213,7 +213,8 @@ _GROUPS = Row(
                 ),
             ),
             width=12,
-            runbook="cluster-lag",
+            limits=(limit("clusterTopicHeld", "seconds"),),
+            runbook="cluster-topic-held",
         ),
     ),
 )

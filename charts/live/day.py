@@ -144,11 +144,11 @@ def _leave_a_transaction_open(play: "Play") -> None:
     producer = Producer(config)
     producer.init_transactions(PATIENCE)
     producer.begin_transaction()
-    producer.produce("invoices", b"1")
+    producer.produce("orders", b"1")
     producer.flush(PATIENCE)
     offsets = [TopicPartition("orders", 0, 1)]
     producer.send_offsets_to_transaction(offsets, invoicing.consumer_group_metadata(), PATIENCE)
-    play.wait_for("OffsetsTopicHeld")
+    play.wait_for("ClusterTopicHeld", "OffsetsTopicHeld")
     Producer(config).init_transactions(PATIENCE)  # as the application does when it is started again
     invoicing.close()
 
@@ -229,9 +229,9 @@ DAY = (
     ),
     Event(
         "14:00",
-        "An application stops with its transaction open",
+        "An application stops with its transaction open, which has messages in a topic that two groups read",
         _leave_a_transaction_open,
-        {"OffsetsTopicHeld": _NO_GROUP},
+        {"ClusterTopicHeld": _NO_GROUP, "OffsetsTopicHeld": _NO_GROUP},
         "it is started again, which aborts the transaction",
     ),
     Event(
@@ -455,13 +455,12 @@ def play(
         speed: As in `rules`.
     """
     options = Options(stuck_seconds=_STUCK_SECONDS)
-    with LocalKafka(config=BROKER) as kafka:
-        kafka.create_topic("invoices")
-        with (
-            Scene(kafka, PLANS, config=_MEMBERS, options=options, pipeline=False) as scene,
-            Prometheus(program, folder, scene.targets, rules(speed)) as prometheus,
-        ):
-            yield from Play(scene, prometheus, speed).play(events, minutes)
+    with (
+        LocalKafka(config=BROKER) as kafka,
+        Scene(kafka, PLANS, config=_MEMBERS, options=options, pipeline=False) as scene,
+        Prometheus(program, folder, scene.targets, rules(speed)) as prometheus,
+    ):
+        yield from Play(scene, prometheus, speed).play(events, minutes)
 
 
 def table(events: Collection[Event] = DAY) -> str:
