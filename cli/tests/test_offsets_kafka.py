@@ -474,6 +474,32 @@ def allow_alice(admin: AdminClient, resource: ResourceType, name: str, operation
     allow(admin, binding)
 
 
+@pytest.mark.slow
+def test_offsets_of_a_former_topic_are_refused(
+    kafka: LocalKafka, group: str, offsets: Run, tmp_path: Path
+) -> None:
+    """By the topic's id, which a file in JSON has, and otherwise by the end of the log."""
+    name = f"former-{uuid.uuid4().hex[:8]}"
+    kafka.create_topic(name, 1)
+    produce(kafka, name, 20)
+    offsets(group, "--topic", name, "--reset-to", "offset:9", "--create", "--execute")
+    files = [tmp_path / "before.json", tmp_path / "before.csv"]
+    for each in files:
+        offsets(group, "--export", str(each))
+    kafka.admin().delete_topics([name])[name].result(PATIENCE)
+    wait_until(lambda: name not in kafka.admin().list_topics(timeout=PATIENCE).topics, "no topic")
+    kafka.create_topic(name, 1)
+    produce(kafka, name, 5)
+
+    by_id, by_end = (offsets(group, "--create", "--reset-to", f"file:{each}", "--execute") for each in files)
+
+    assert (by_id.returncode, by_end.returncode) == (7, 7)
+    assert f"{name}-0: the file was written for a former topic of this name\n" in by_id.stderr
+    assert f"{name}-0: 9 is beyond the end of the log, 5: the file was written for" in by_end.stderr
+    for each in (by_id, by_end):
+        assert "nothing was written" in each.stderr
+
+
 @pytest.mark.usefixtures("topic")
 def test_a_user_without_rights_to_write_is_told_so_and_nothing_is_written(
     kafka: LocalKafka, as_alice: Run, payments: str
