@@ -66,6 +66,13 @@ def test_a_group_that_rebalances_is_in_its_state(type_: GroupType, state: str, *
     ]
 
 
+def test_a_static_member_that_has_stopped_is_said_to_keep_its_partitions() -> None:
+    """Brokers report the group as Reconciling meanwhile."""
+    stopped = replace(member(instance_id="i-1"), epoch=-2)
+    (finding,) = odd(group(stopped, type_=GroupType.CONSUMER, state="Reconciling"))
+    assert finding.startswith("i-1 has stopped: a static member keeps its partitions, which nobody consumes")
+
+
 @pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance"])
 def test_former_partitions_that_brokers_return_in_a_rebalance_are_not_shown(state: str) -> None:
     found = described_classic(row_of_member(state), Broker(1, "localhost", 9092))

@@ -44,7 +44,11 @@ TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka(security=Security(authorize=True)) as kafka:
+    # A static member of KIP-848 that has stopped stays.
+    hour = dict.fromkeys(
+        ("group.consumer.max.session.timeout.ms", "group.consumer.session.timeout.ms"), 3_600_000
+    )
+    with LocalKafka(security=Security(authorize=True), config=hour) as kafka:
         yield kafka
 
 
@@ -299,6 +303,26 @@ def test_kafkas_tool_plans_the_same(
 # --- Active groups
 
 
+@pytest.mark.usefixtures("topic")
+def test_a_static_member_that_has_stopped_is_said_to_stay(
+    kafka: LocalKafka, group: str, groupwright: Run
+) -> None:
+    commit(kafka, group, 30, 30, 30)
+    static = {"group_instance_id": "static-1", "group_protocol": "consumer"}
+    with member(kafka, group, make=confluent_kafka.Consumer, **static):
+        pass
+    servers = {"GROUPWRIGHT_BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
+    described = groupwright("describe", group, **servers).stdout
+    assert "! static-1 has stopped: a static member keeps its partitions" in described
+    assert "it rebalances now" not in described
+    refused = groupwright("offsets", group, "--delete", "--execute", **servers)
+    assert (refused.returncode, refused.stdout) == (6, "")
+    assert refused.stderr.endswith(
+        "Stop them first, or choose other topics with --topic; static members (group.instance.id) stay until "
+        "their session times out\n"
+    )
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -322,6 +346,7 @@ def test_an_active_group_is_never_moved(
         assert sentence == (
             f"nothing was written: the group {group!r} has 1 member ({name}), which would overwrite the "
             "offsets. Stop them first"
+            + ("; static members (group.instance.id) stay until their session times out" * (name != "worker"))
         )
         # A member that joined after the check: the broker refuses the write itself.
         plan = [PlannedPartition(topic, 0, CommittedOffset(30), 0, 100, 100)]

@@ -37,6 +37,14 @@ def findings(
 def _state(group: DescribedGroup) -> Iterator[str]:
     if group.state == "Empty":
         yield "The group has no members: nothing is consumed."
+    stopped = [each for each in group.members if each.has_stopped]
+    if stopped:
+        have = _verb(len(stopped), "has", "have")
+        names = few(each.instance_id or each.client_id for each in stopped)
+        yield (
+            f"{names} {have} stopped: a static member keeps its partitions, which nobody consumes, until its "
+            "session times out or it comes back."
+        )
     elif group.state not in NOT_REBALANCING:
         unknown = "" if group.is_assignment_known else ", so its members' partitions are not known"
         yield f"The group is {group.state}: it rebalances now{unknown}."

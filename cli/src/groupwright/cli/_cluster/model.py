@@ -9,6 +9,9 @@ from groupwright.consumer.cluster import Broker
 Partitions = Mapping[str, tuple[int, ...]]
 """Partition numbers by topic, ascending."""
 
+_LEFT_FOR_A_WHILE = -2
+"""Member epoch of a static member that has stopped (KIP-848)."""
+
 
 class GroupType(StrEnum):
     """Protocol of a group."""
@@ -51,7 +54,7 @@ class GroupMember:
         assigned: The assigned partitions.
         target: The partitions that it gets when the present rebalance is done (KIP-848, streams groups); None
             in other groups.
-        epoch: The member epoch (KIP-848, share and streams groups).
+        epoch: The member epoch (KIP-848, share and streams groups); -2 of a static member that has stopped.
         owned: The partitions that it claimed to own when it joined (classic, version 1 and later).
         subscription_version: Version of its subscription (classic): 1 carries `owned`, 2 the generation, 3
             the rack.
@@ -82,6 +85,11 @@ class GroupMember:
     def identity(self) -> str:
         """Identity of the member over restarts: static members get a new id, and keep their partitions."""
         return self.id if self.instance_id is None else f"instance {self.instance_id}"
+
+    @property
+    def has_stopped(self) -> bool:
+        """True if it is a static member that has stopped, whose partitions wait for its return (KIP-848)."""
+        return self.epoch == _LEFT_FOR_A_WHILE
 
 
 @dataclass(frozen=True, slots=True)

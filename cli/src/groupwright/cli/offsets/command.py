@@ -266,10 +266,11 @@ def _refusal(group: "DescribedGroup", action: "Action", plan: "list[PlannedParti
         if view.subscribes(group, {each.topic for each in plan}):
             return (
                 f"{view.members_sentence(group)}, and offsets of topics that members subscribe to are not "
-                "deleted. Stop them first, or choose other topics with --topic"
+                f"deleted. Stop them first, or choose other topics with --topic{view.static_note(group)}"
             )
     elif action is view.Action.RESET and view.is_active(group):
-        return f"{view.members_sentence(group)}, which would overwrite the offsets. Stop them first"
+        sentence = f"{view.members_sentence(group)}, which would overwrite the offsets. Stop them first"
+        return sentence + view.static_note(group)
     return ""
 
 

@@ -125,6 +125,13 @@ def members_sentence(group: DescribedGroup) -> str:
     return f"the group {group.id!r} has {len(names)} {noun} ({', '.join(names[:_MOST_NAMES])}{more})"
 
 
+def static_note(group: DescribedGroup) -> str:
+    """Return the end of a sentence that advises to stop members: static ones do not leave when they stop."""
+    if all(each.instance_id is None for each in group.members):
+        return ""
+    return "; static members (group.instance.id) stay until their session times out"
+
+
 def is_active(group: DescribedGroup) -> bool:
     """Return whether a group has members, or is about to."""
     return bool(group.members) or group.state not in ("Empty", "Dead")
