@@ -27,6 +27,7 @@ SUMMARIES = {
     "explain": "Explain a group's assignment in sentences: why each member has what it has, and why "
     "partitions moved.",
     "doctor": "Find causes of rebalances in a consumer's setup, each with evidence, consequence and remedy.",
+    "migrate": "Say how a group goes over to the protocol of KIP-848 (group.protocol=consumer), and back.",
     "exporter": "Serve metrics of every group of a cluster to Prometheus, without instrumented clients.",
     "demo": "Watch a consumer group rebalance on a real Kafka (about a minute, without setup).",
     "pipeline": "Tables of every consumer group's rebalances, lag and churn, on Spark.",

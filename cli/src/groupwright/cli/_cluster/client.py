@@ -202,6 +202,20 @@ class Cluster:
                     described[id_] = read(row, coordinator)
         return {id_: described[id_] for id_ in ids if id_ in described and id_ not in hidden}
 
+    def serves_consumer_protocol(self, group: str) -> bool:
+        """Return whether the group's coordinator serves KIP-848: it has it, and it is switched on."""
+        try:
+            rows = self._send_to_coordinators(
+                [group],
+                lambda ids: apis.CONSUMER_GROUP_DESCRIBE(group_ids=ids),
+                lambda response: response.groups,
+            )
+        except ClusterConnectionError as error:
+            if error.is_refused:
+                return False
+            raise self._unreachable(error) from None
+        return all(row.error_code != KafkaError.UNSUPPORTED_VERSION for row, _ in rows.values())
+
     def committed(self, ids: Collection[str]) -> dict[str, dict[TopicPartitionKey, CommittedOffset]]:
         """Return the committed offsets of groups; no partitions of a group that has none.
 

@@ -58,7 +58,9 @@ def _with_assignment(member: GroupMember, row: Any) -> GroupMember:
         }
     if assignment:
         try:
-            fields["assigned"] = decode_assignment(assignment).partitions.as_tuples()
+            decoded = decode_assignment(assignment)
+            fields["assigned"] = decoded.partitions.as_tuples()
+            fields["has_assignment_data"] = bool(decoded.user_data)
         except MalformedBytesError as error:
             fields["undecodable"] = str(error)
     return replace(member, **fields)

@@ -60,6 +60,7 @@ class GroupMember:
             the rack.
         generation: The generation in which it owned them (classic, version 2 and later).
         user_data: What its assignor sent to the leader (classic).
+        has_assignment_data: Whether the leader's assignor sent it user data with its partitions (classic).
         is_classic: Whether it speaks the classic protocol in a group of KIP-848.
         undecodable: Why its subscription or its assignment cannot be decoded (classic); None if both can.
     """
@@ -78,6 +79,7 @@ class GroupMember:
     subscription_version: int | None = None
     generation: int | None = None
     user_data: bytes | None = field(default=None, repr=False)
+    has_assignment_data: bool = False
     is_classic: bool = False
     undecodable: str | None = None
 

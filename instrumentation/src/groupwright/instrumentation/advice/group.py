@@ -105,7 +105,7 @@ def _protocol(config: Configuration, group: GroupFacts) -> Iterator[Finding]:
             "is converted when possible; otherwise the broker rejects the member. While the group holds "
             "both, the broker assigns, and no assignor of partition.assignment.strategy is called, a custom "
             "one neither. User data in subscriptions does not hinder it; user data in assignments, which "
-            "some custom assignors of other clients write, does",
+            "librdkafka's cooperative-sticky and some custom assignors write, does",
             "Set the same group.protocol in all members, by a rolling restart if the policy is bidirectional "
             "(the default) or names the direction, and if the group has no more members than the broker's "
             "group.consumer.max.size; else by stopping all of them",

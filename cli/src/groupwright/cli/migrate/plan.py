@@ -1,0 +1,277 @@
+"""How a group goes over to KIP-848: what hinders it, what changes, and in which order. Pure.
+
+Sources: Kafka's GroupMetadataManager (`validateOnlineUpgrade`), ConsumerGroupMigrationPolicy; KIP-848.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from groupwright.assignors.broker import BrokerRangeAssignor, UniformAssignor
+from groupwright.cli._cluster.lookup import member_names
+from groupwright.cli._cluster.model import GroupType
+from groupwright.cli._command_line.output import few, plural
+from groupwright.cli._study.model import StudiedGroup, count, counted, flat
+from groupwright.core.assignor_traits import ASSIGNORS, BROKER_PREFIX
+
+if TYPE_CHECKING:
+    from groupwright.assignors import Assignor
+
+_POLICY, _MAX_SIZE = "group.consumer.migration.policy", "group.consumer.max.size"
+_SESSION, _HEARTBEAT = "group.consumer.session.timeout.ms", "group.consumer.heartbeat.interval.ms"
+_SETTINGS = "partition.assignment.strategy, session.timeout.ms and heartbeat.interval.ms"
+_THERE = ("bidirectional", "upgrade")
+_BACK = ("bidirectional", "downgrade")
+
+
+class Way(StrEnum):
+    """How a group can go over."""
+
+    ONLINE = "online"
+    """By a rolling restart, while it consumes."""
+    FULL_STOP = "full stop"
+    """All members stop, then all start."""
+    NONE = "none"
+    """Not before something else has changed."""
+    UNDER_WAY = "under way"
+    """Some members have gone over."""
+    DONE = "done"
+    """All members have."""
+
+
+class Verdict(StrEnum):
+    """Result of a check."""
+
+    FINE = "fine"
+    HINDERS = "hinders"
+    UNKNOWN = "unknown"
+    """The cluster does not tell it: look for yourself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One condition, and what was found."""
+
+    subject: str
+    verdict: Verdict
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one of the broker's assignors would do with the group.
+
+    Attributes:
+        assignor: Its name in `group.remote.assignor`.
+        moved: Partitions that would go to another member.
+        least: The fewest partitions of a member then.
+        most: The most.
+    """
+
+    assignor: str
+    moved: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """What the coordinator says.
+
+    Attributes:
+        serves_protocol: Whether it serves KIP-848.
+        settings: Its settings; None if these credentials may not read them.
+    """
+
+    serves_protocol: bool
+    settings: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer.
+
+    Attributes:
+        way: How the group can go over, or how far it is.
+        gone: Members of KIP-848, by name.
+        to_go: Members of the classic protocol.
+        checks: What was looked at.
+        outcomes: What the broker's assignors would do; none if it has members of neither kind.
+        changes: What else changes, in sentences.
+        steps: What to do, in order.
+    """
+
+    way: Way
+    gone: tuple[str, ...]
+    to_go: tuple[str, ...]
+    checks: tuple[Check, ...]
+    outcomes: tuple[Outcome, ...]
+    changes: tuple[str, ...]
+    steps: tuple[str, ...]
+
+
+def make_plan(group: StudiedGroup, brokers: Brokers) -> Plan:
+    """Return how a group goes over, or back."""
+    names = member_names(group.members)
+    is_classic = group.type is GroupType.CLASSIC
+    to_go = tuple(names[each.id] for each in group.members if is_classic or each.is_classic)
+    gone = tuple(names[each.id] for each in group.members if not (is_classic or each.is_classic))
+    checks = tuple(_checks(group, brokers)) if to_go or not gone else ()
+    way = _way(gone, to_go, checks)
+    return Plan(
+        way,
+        gone,
+        to_go,
+        checks,
+        tuple(_outcomes(group)) if is_classic and group.members else (),
+        tuple(_changes(group, brokers)) if is_classic else (),
+        tuple(_steps(group.id, way, to_go, brokers)),
+    )
+
+
+def _way(gone: tuple[str, ...], to_go: tuple[str, ...], checks: tuple[Check, ...]) -> Way:
+    if gone:
+        return Way.UNDER_WAY if to_go else Way.DONE
+    hindrances = {check.subject for check in checks if check.verdict is Verdict.HINDERS}
+    if hindrances & {"brokers"}:
+        return Way.NONE
+    return Way.FULL_STOP if hindrances and to_go else Way.ONLINE
+
+
+def _checks(group: StudiedGroup, brokers: Brokers) -> Iterator[Check]:
+    """Yield the conditions that a broker checks when the first member of KIP-848 joins, and others."""
+    if brokers.serves_protocol:
+        yield Check("brokers", Verdict.FINE, "the coordinator serves KIP-848")
+    else:
+        yield Check(
+            "brokers",
+            Verdict.HINDERS,
+            "the coordinator does not serve KIP-848: it needs Kafka 4.0, and the feature group.version at 1 "
+            "(kafka-features.sh upgrade --feature group.version=1)",
+        )
+    yield _policy(brokers.settings)
+    yield _size(len(group.members), brokers.settings)
+    names = member_names(group.members)
+    with_data = [names[each.id] for each in group.members if each.has_assignment_data]
+    if with_data:
+        yield Check(
+            "assignments",
+            Verdict.HINDERS,
+            f"the leader sends user data with the partitions, to {few(with_data)}: no broker takes such a "
+            "group over. librdkafka's cooperative-sticky and some assignors of one's own do so. "
+            "Groupwright's and Java's do not: once all members are those, by a rolling restart, the group "
+            "goes over online",
+        )
+    else:
+        yield Check("assignments", Verdict.FINE, "no assignment has user data")
+    undecodable = [names[each.id] for each in group.members if each.undecodable is not None]
+    if undecodable:
+        yield Check(
+            "subscriptions",
+            Verdict.HINDERS,
+            f"those of {few(undecodable)} cannot be decoded, by the broker neither",
+        )
+    else:
+        yield Check("subscriptions", Verdict.FINE, "all can be decoded")
+    yield Check(
+        "clients",
+        Verdict.UNKNOWN,
+        "brokers do not tell versions of clients. confluent-kafka and librdkafka serve KIP-848 from 2.12 on, "
+        "and before 2.15 a member that exceeds max.poll.interval.ms ends with a fatal error; Java's client "
+        "serves it from 4.0 on; aiokafka and kafka-python do not",
+    )
+    yield Check(
+        "patterns",
+        Verdict.UNKNOWN,
+        "a subscription that begins with ^ is matched by the broker then, whose expressions (RE2/J) have no "
+        "look-around and no back-references",
+    )
+
+
+def _policy(settings: Mapping[str, str] | None) -> Check:
+    if settings is None:
+        return Check("policy", Verdict.UNKNOWN, f"these credentials may not read the broker's {_POLICY}")
+    policy = settings.get(_POLICY, "disabled").lower()
+    if policy in _THERE:
+        return Check("policy", Verdict.FINE, f"{_POLICY} is {policy}")
+    return Check("policy", Verdict.HINDERS, f"{_POLICY} is {policy}, not bidirectional or upgrade")
+
+
+def _size(members: int, settings: Mapping[str, str] | None) -> Check:
+    text = None if settings is None else settings.get(_MAX_SIZE)
+    if text is None or not text.isdecimal():
+        return Check("size", Verdict.UNKNOWN, f"the broker's {_MAX_SIZE} is not known")
+    if members > int(text):
+        detail = f"the group has {members} members, and {_MAX_SIZE} is {text}"
+        return Check("size", Verdict.HINDERS, detail)
+    return Check("size", Verdict.FINE, f"{plural(members, 'member')}, and {_MAX_SIZE} is {text}")
+
+
+def _outcomes(group: StudiedGroup) -> Iterator[Outcome]:
+    assignors: tuple[Assignor, ...] = (UniformAssignor(), BrokerRangeAssignor())
+    present = {each.id: dict(group.present(each)) for each in group.members}
+    owners = {key: id_ for id_, partitions in present.items() for key in flat(partitions)}
+    for assignor in assignors:
+        assignment = assignor.assign(group.as_group(present))
+        shares = {
+            id_: {topic: tuple(map(int, numbers)) for topic, numbers in share.items()}
+            for id_, share in assignment.items()
+        }
+        moved = sum(
+            key in owners and owners[key] != id_ for id_, share in shares.items() for key in flat(share)
+        )
+        sizes = [count(share) for share in shares.values()]
+        yield Outcome(assignor.name.removeprefix(BROKER_PREFIX), moved, min(sizes), max(sizes))
+
+
+def _changes(group: StudiedGroup, brokers: Brokers) -> Iterator[str]:
+    if group.assignor:
+        own = "" if group.assignor in ASSIGNORS else ", which is none of Kafka's,"
+        yield (
+            f"The broker assigns, by uniform, or range if members set group.remote.assignor; {group.assignor}"
+            f"{own} is called no more."
+        )
+    yield (
+        f"Members that still set {_SETTINGS} are refused when they are created: librdkafka and Groupwright "
+        "say so."
+    )
+    settings = brokers.settings or {}
+    times = [f"{key} ({settings[key]})" for key in (_SESSION, _HEARTBEAT) if key in settings]
+    if times:
+        yield f"Sessions and heartbeats are set in the broker, for all groups: {' and '.join(times)}."
+    yield "A rebalance stops no member: each revokes what moves, while it consumes the rest."
+    yield "Offsets, group.id, group.instance.id and the rights on the group and its topics stay as they are."
+
+
+def _steps(group: str, way: Way, to_go: tuple[str, ...], brokers: Brokers) -> Iterator[str]:
+    policy = (brokers.settings or {}).get(_POLICY, "").lower()
+    back = (
+        "To go back: a rolling restart without group.protocol=consumer; when the last member of KIP-848 "
+        "leaves, the members' assignor is called again"
+        if not policy or policy in _BACK
+        else f"To go back: a full stop, since {_POLICY} is {policy}"
+    )
+    clients = "Bring all members to confluent-kafka 2.15 or later (Java: 4.0), as a release of its own"
+    settings = f"Set group.protocol=consumer, and remove {_SETTINGS}"
+    match way:
+        case Way.NONE:
+            yield "Change what hinders it, and run this command again"
+        case Way.ONLINE if not to_go:
+            yield f"{settings}: the group has no members, so the first one makes it a group of KIP-848"
+        case Way.ONLINE:
+            yield clients
+            yield f"{settings}; restart the members one by one. From the first one on, the broker assigns"
+            yield f"Watch it: groupwright watch {group}; then run this command again"
+            yield back
+        case Way.FULL_STOP:
+            yield clients
+            yield f"{settings}, without starting any member"
+            members = counted(len(to_go), "member")
+            yield f"Stop all {members}, and wait until groupwright describe {group} shows Empty"
+            yield "Start all of them; they go on from their committed offsets"
+        case Way.UNDER_WAY:
+            yield f"Restart with group.protocol=consumer: {few(to_go)}"
+            yield back
+        case Way.DONE:
+            yield back
