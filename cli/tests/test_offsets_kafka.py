@@ -521,8 +521,8 @@ def test_offsets_of_a_former_topic_are_refused(
     assert (by_id.returncode, by_end.returncode) == (7, 7)
     assert f"{name}-0: the file was written for a former topic of this name\n" in by_id.stderr
     assert f"{name}-0: 9 is beyond the end of the log, 5: the file was written for" in by_end.stderr
-    for each in (by_id, by_end):
-        assert "nothing was written" in each.stderr
+    for refused in (by_id, by_end):
+        assert "nothing was written" in refused.stderr
 
 
 @pytest.mark.usefixtures("topic")
