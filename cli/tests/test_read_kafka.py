@@ -292,6 +292,22 @@ def test_the_exporter_shows_the_same_lag_of_groups_of_every_type(kafka: LocalKaf
     assert lags["shared"] >= 5
 
 
+@pytest.mark.parametrize("command", [("groups",), ("describe", "own"), ("lag", "--no-seconds")], ids=" ".join)
+def test_groups_are_shown_without_numpy(kafka: LocalKafka, command: tuple[str, ...]) -> None:
+    """An import of numpy takes longer than the requests."""
+    program = "import sys; sys.modules['numpy'] = None; from groupwright.cli import main; main()"
+    shown = subprocess.run(
+        [sys.executable, "-c", program, *command, "--bootstrap-servers", kafka.bootstrap_servers],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "own" in shown.stdout
+
+
 # --- What is wrong
 
 
