@@ -18,6 +18,7 @@ from groupwright.assignors import (
 )
 from groupwright.cli._cluster.description import described_classic
 from groupwright.cli._cluster.findings import findings
+from groupwright.cli._cluster.group_history import GroupHistory
 from groupwright.cli._cluster.lag import GroupLag
 from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, OpenTransaction, TopicMetadata
@@ -71,6 +72,23 @@ def test_a_static_member_that_has_stopped_is_said_to_keep_its_partitions() -> No
     stopped = replace(member(instance_id="i-1"), epoch=-2)
     (finding,) = odd(group(stopped, type_=GroupType.CONSUMER, state="Reconciling"))
     assert finding.startswith("i-1 has stopped: a static member keeps its partitions, which nobody consumes")
+
+
+@pytest.mark.parametrize(
+    ("epoch", "target", "is_rebalancing"), [(3, (0,), False), (2, (0,), True), (3, (0, 1), True)]
+)
+def test_a_static_member_that_has_stopped_makes_no_rebalance(
+    epoch: int, target: tuple[int, ...], *, is_rebalancing: bool
+) -> None:
+    stopped = replace(member("1", instance_id="i-1"), epoch=-2, target={"orders": (1,)})
+    other = replace(member("2", instance_id="i-2"), epoch=epoch, target={"orders": target})
+    settled = group(stopped, other, type_=GroupType.CONSUMER, state="Reconciling")
+    settled = replace(settled, epoch=3, assignment_epoch=3)
+    assert settled.is_rebalancing is is_rebalancing
+    history = GroupHistory()
+    history.update(GroupLag(settled, ()), None, 1.0)
+    assert history.rebalances == int(is_rebalancing)
+    assert replace(settled, epoch=4, assignment_epoch=3, state="Assigning").is_rebalancing
 
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance"])

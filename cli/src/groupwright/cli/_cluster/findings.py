@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from groupwright.cli._cluster.group_history import NOT_REBALANCING
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, OpenTransaction, TopicMetadata
 from groupwright.cli._command_line.output import few, plural
@@ -45,7 +44,7 @@ def _state(group: DescribedGroup) -> Iterator[str]:
             f"{names} {have} stopped: a static member keeps its partitions, which nobody consumes, until its "
             "session times out or it comes back."
         )
-    elif group.state not in NOT_REBALANCING:
+    if group.is_rebalancing:
         unknown = "" if group.is_assignment_known else ", so its members' partitions are not known"
         yield f"The group is {group.state}: it rebalances now{unknown}."
     behind = [each for each in group.members if each.target is not None and each.target != each.assigned]

@@ -9,9 +9,6 @@ from groupwright.cli._cluster.model import DescribedGroup, GroupType
 if TYPE_CHECKING:
     from groupwright.core import TopicPartitionKey
 
-NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead", ""})
-"""States outside rebalances."""
-
 
 class UnchangedOffsets:
     """Offsets of logs, and since when each is the same."""
@@ -108,7 +105,7 @@ class GroupHistory:
         """
         group = lag.group
         changes = self._changes(group, generation)
-        is_rebalancing = group.state not in NOT_REBALANCING
+        is_rebalancing = group.is_rebalancing
         if group.type is GroupType.CLASSIC and generation is not None:
             self.rebalances += changes  # each generation ends a rebalance, so that none is missed
             if changes:
@@ -133,7 +130,7 @@ class GroupHistory:
             if before is None or before == number:
                 return 0
             return number - before if number > before else 1  # lower: the group was deleted meanwhile
-        if group.state not in NOT_REBALANCING:
+        if group.is_rebalancing:
             return 0  # brokers do not return the assignment of such a group
         before, self._assignment = self._assignment, _fingerprint(group)
         return int(before not in {None, self._assignment})

@@ -9,6 +9,9 @@ from groupwright.consumer.cluster import Broker
 Partitions = Mapping[str, tuple[int, ...]]
 """Partition numbers by topic, ascending."""
 
+_NOT_REBALANCING = frozenset({"Stable", "Empty", "Dead", ""})
+"""States outside rebalances."""
+
 _LEFT_FOR_A_WHILE = -2
 """Member epoch of a static member that has stopped (KIP-848)."""
 
@@ -121,6 +124,19 @@ class DescribedGroup:
     def exists(self) -> bool:
         """True if the group exists."""
         return self.state != "Dead"
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """True if partitions move, or are about to.
+
+        A group of KIP-848 is Reconciling also while a static member has stopped, and keeps its partitions.
+        """
+        if self.state == "Reconciling" and any(each.has_stopped for each in self.members):
+            return any(
+                not each.has_stopped and (each.epoch != self.assignment_epoch or each.assigned != each.target)
+                for each in self.members
+            )
+        return self.state not in _NOT_REBALANCING
 
     @property
     def is_assignment_known(self) -> bool:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from groupwright.cli._cluster.group_history import NOT_REBALANCING, GroupHistory
+from groupwright.cli._cluster.group_history import GroupHistory
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup
 from groupwright.cli.exporter import catalogue
@@ -199,7 +199,7 @@ class ExporterState:
         yield catalogue.GROUP_INFO, (group.id, str(group.type), group.assignor, coordinator), 1
         yield catalogue.GROUP_STATE, (group.id, group.state), 1
         yield catalogue.GROUP_MEMBERS, labels, len(group.members)
-        if group.state in NOT_REBALANCING and group.is_assignment_known:
+        if not group.is_rebalancing and group.is_assignment_known:
             yield catalogue.GROUP_IDLE_MEMBERS, labels, sum(not each.assigned for each in group.members)
         if history.generation is not None:
             yield catalogue.GROUP_GENERATION, labels, history.generation

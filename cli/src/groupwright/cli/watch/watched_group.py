@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from groupwright.cli._cluster.group_history import NOT_REBALANCING, GroupHistory
+from groupwright.cli._cluster.group_history import GroupHistory
 from groupwright.cli._cluster.lag import GroupLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupMember, Partitions
 from groupwright.cli.watch.events import (
@@ -191,7 +191,7 @@ class WatchedGroup:
         owned, before = ownership(group), self._owned
         self._owned = before if owned is None else owned
         self._began = self._state_since = self._reported = time
-        if group.state not in NOT_REBALANCING:
+        if group.is_rebalancing:
             self._rebalance = _Rebalance(
                 time, [group.state], group.epoch, owned if before is None else before
             )
@@ -267,7 +267,7 @@ class WatchedGroup:
                     rebalance.stalled += event.stalled
                 case _:
                     pass
-        if group.state not in NOT_REBALANCING:
+        if group.is_rebalancing:
             return []
         self._rebalance = None
         is_known = rebalance.before is not None and self._owned is not None
