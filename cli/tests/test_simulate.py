@@ -29,7 +29,7 @@ from groupwright.assignors import (
     evaluate,
 )
 from groupwright.assignors import simulate as simulated
-from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
+from groupwright.cli._command_line.assignors import STUDY_NAMES, load_assignor
 from groupwright.cli._study.events import AddPartitions, Event, Join, Leave, NewMember, Restart
 from groupwright.cli._study.files import document_of
 from groupwright.cli._study.model import StudiedGroup
@@ -217,7 +217,7 @@ def test_a_custom_assignor_gets_the_user_data_of_its_group() -> None:
 
 
 @pytest.mark.slow
-@given(any_study(), st.sampled_from(ASSIGNOR_NAMES), st.booleans())
+@given(any_study(), st.sampled_from(STUDY_NAMES), st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_any_group_of_a_file_is_simulated(group: StudiedGroup, name: str, as_dynamic: bool) -> None:  # noqa: FBT001 - drawn
     join = Join((NewMember(), NewMember(rack="x")))
