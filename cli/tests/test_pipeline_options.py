@@ -87,6 +87,8 @@ def test_errors_have_the_statuses_of_all_commands() -> None:
     [
         (["batch", "tables=t"], 2, "batch: bootstrap_servers must be set"),
         (["report", "tabels=t"], 2, "report: unknown setting 'tabels'"),
+        (["report", "tables=t", "--since", "yesterday"], 2, "report: --since is 'yesterday', which is not"),
+        (["export", "tables=t", "--out=o", "--table=lags"], 2, "export: no table lags; the tables are "),
         (["deploys", "billing", "format=csv", "tables=t"], 2, "deploys: format=csv: it must be delta"),
         (
             ["stream", "bootstrap_servers=127.0.0.1:1,[::1]:1", "tables=t"],

@@ -198,7 +198,7 @@ def report(
 
     groupwright pipeline report tables=./tables --deploy 2026-11-21T08:00Z --hours 12
     """
-    with _pipeline("report", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
+    with _errors_in_one_line("report"):
         from groupwright.cli.pipeline.reading import ReportOptions, make_report
 
         options = ReportOptions.of(
@@ -212,6 +212,7 @@ def report(
             simulate=simulate,
             assignors=assignor,
         )
+    with _pipeline("report", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
         typer.echo(f"{make_report(spark, settings, options, out)}")
 
 
@@ -230,10 +231,12 @@ def export(
 
     groupwright pipeline export tables=./tables --table rebalances --out exported
     """
-    with _pipeline("export", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
-        from groupwright.cli.pipeline.reading import export_tables
+    with _errors_in_one_line("export"):
+        from groupwright.cli.pipeline.reading import export_tables, known_tables
 
-        export_tables(spark, settings, table, out)
+        names = known_tables(table)
+    with _pipeline("export", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
+        export_tables(spark, settings, names, out)
 
 
 @pipeline.command(cls=Command)

@@ -152,17 +152,25 @@ def make_report(spark: SparkSession, settings: Settings, options: ReportOptions,
         )
 
 
-def export_tables(spark: SparkSession, settings: Settings, names: Sequence[str] | None, out: Path) -> None:
-    """Write tables as Parquet files, in a folder of each table with one of each date.
+def known_tables(names: Sequence[str] | None) -> Sequence[str]:
+    """Return names of tables; all for None.
 
     Raises:
         InvalidInputError: There is no such table.
-        GroupwrightError: The tables cannot be read, or a table's folder exists.
     """
-    tables = open_tables(spark, settings.tables, settings.format)
     names = names or [*schemas.TABLES]
     if unknown := sorted({*names} - schemas.TABLES.keys()):
         raise InvalidInputError(f"no table {', '.join(unknown)}; the tables are {', '.join(schemas.TABLES)}")
+    return names
+
+
+def export_tables(spark: SparkSession, settings: Settings, names: Sequence[str], out: Path) -> None:
+    """Write tables as Parquet files, in a folder of each table with one of each date.
+
+    Raises:
+        GroupwrightError: The tables cannot be read, or a table's folder exists.
+    """
+    tables = open_tables(spark, settings.tables, settings.format)
     with spark_errors("the export"):
         for name in names:
             rows = tables.read(schemas.TABLES[name])
