@@ -279,7 +279,7 @@ def test_a_batch_samples_once_if_it_reads_all_commits(
 
 
 def test_the_bounds_of_logs_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkSession) -> None:
-    """As Kafka's admin client lists them, one by one."""
+    """As Kafka's admin client lists them, one by one: up to a transaction that is open."""
     names = {"sampled", "sampled-2-0"}
     for name in names:
         kafka.create_topic(name, partitions=3)
@@ -288,6 +288,11 @@ def test_the_bounds_of_logs_are_sampled_as_a_whole(kafka: LocalKafka, spark: Spa
     produce_events(kafka, "sampled-2-0", 5, 1)
     for deleted in kafka.admin().delete_records([TopicPartition("sampled-2-0", 1, 3)]).values():
         deleted.result(PATIENCE)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "sampled"})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.produce("sampled", b"held", partition=1)
+    assert producer.flush(PATIENCE) == 0
     with connected(spark, {"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
         topics = cluster.topics(names)
         assert cluster.topics({*names, "never-created", "not a name!"}) == topics
@@ -295,6 +300,7 @@ def test_the_bounds_of_logs_are_sampled_as_a_whole(kafka: LocalKafka, spark: Spa
         now = datetime(2026, 11, 20, 8, tzinfo=UTC)
         ids = {name: topic.id for name, topic in topics.items()}
         sample = EndOffsets(now, *cluster.log_bounds(topics), ids)
+    producer.abort_transaction(PATIENCE)
     found = end_offset_rows(spark, [sample]).collect()
     assert {(row.topic, row.partition, row.start_offset, row.end_offset, row.topic_id) for row in found} == {
         (name, partition, first[name][partition], offset, ids[name])

@@ -197,7 +197,7 @@ END_OFFSETS = make_table(
     column("topic", STRING, "The topic."),
     column("partition", INT, "Its partition."),
     column("start_offset", LONG, "The offset of the first message that has not been deleted."),
-    column("end_offset", LONG, "The offset of the next message."),
+    column("end_offset", LONG, "The last stable offset: messages behind an open transaction come after it."),
     column("time", TIME, "When the offsets were sampled."),
     column("topic_id", STRING, "The topic id, base64-encoded as in Kafka's tools."),
     date="Date of `time`.",
@@ -315,7 +315,7 @@ LAG = _derived(
     column("time", TIME, "When the log-end offset was sampled."),
     column("committed_offset", LONG, "The last offset committed by then."),
     column("start_offset", LONG, "The log-start offset; messages below it have been deleted."),
-    column("end_offset", LONG, "The log-end offset."),
+    column("end_offset", LONG, "The log-end offset: the last stable one."),
     column(
         "lag_messages",
         LONG,
