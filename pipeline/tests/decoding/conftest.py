@@ -15,7 +15,7 @@ from groupwright.pipeline._decoding import RAW
 from groupwright.testing import compile_java
 from integration_tests.harness.patience import PATIENCE
 
-_COORDINATOR = "org.apache.kafka:kafka-group-coordinator:4.3.1"
+_COORDINATOR = "org.apache.kafka:kafka-group-coordinator:4.4.0"
 _SOURCE = Path(__file__).parent / "GoldenRecords.java"
 _SEED, _OF_EACH = "20261121", "25"
 

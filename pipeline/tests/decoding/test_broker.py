@@ -231,6 +231,10 @@ def test_a_group_of_the_new_protocol_is_what_the_broker_describes(
     current = [row["current_member"] for row in rows if row["current_member"]]
     assert {each["epoch"] for each in current[-2:]} == {epochs[-1]}
     assert {each["state"] for each in current[-2:]} == {"stable"}
+    if tuple(map(int, local_kafka.version.split(".")[:2])) >= (4, 3):
+        for part in (part for each in current[-2:] for part in each["assigned"]):
+            assert len(part["assignment_epochs"]) == len(part["partitions"])
+            assert set(part["assignment_epochs"]) <= set(epochs)
 
     # They have left now: their records are ended by tombstones that still say whose they were.
     wanted = {(kind, name) for kind in ("consumer_member", "current_member") for name in ids}

@@ -145,14 +145,21 @@ def _member(key: Fields, value: Fields, _nested: Fields) -> Fields:
     }
 
 
+def _owned(listed: list[Fields]) -> list[Fields]:
+    return [
+        {**by_id, "assignment_epochs": each.get("assignmentEpochs") or []}
+        for by_id, each in zip(_by_id(listed), listed, strict=True)
+    ]
+
+
 def _current_member(key: Fields, value: Fields, _nested: Fields) -> Fields:
     return {
         "member_id": key["memberId"],
         "epoch": value["memberEpoch"],
         "previous_epoch": value["previousMemberEpoch"],
         "state": ("stable", "unrevoked", "unreleased")[value["state"]],
-        "assigned": _by_id(value["assignedPartitions"]),
-        "pending_revocation": _by_id(value["partitionsPendingRevocation"]),
+        "assigned": _owned(value["assignedPartitions"]),
+        "pending_revocation": _owned(value["partitionsPendingRevocation"]),
     }
 
 
@@ -295,7 +302,13 @@ _KEY_FIELDS = {
 
 
 def _comparable(column: str, found: Fields) -> Fields:
-    """Return the fields with what sticky members owned by topic: Java's order is that of a hash map."""
+    """Return the fields with what sticky members owned by topic: Java's order is that of a hash map.
+
+    Kafka writes null epochs, or leaves out empty ones: both are none.
+    """
+    for each in (*(found.get("assigned") or ()), *(found.get("pending_revocation") or ())):
+        if "assignment_epochs" in each:
+            each["assignment_epochs"] = each["assignment_epochs"] or []
     if column != "group_metadata":
         return found
     for member in found["members"] or ():

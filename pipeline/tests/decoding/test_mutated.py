@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from groupwright.pipeline._decoding import COLUMNS, MALFORMED, UNKNOWN, decode_batch
-from groupwright.pipeline._decoding.messages import RECORD_KINDS
+from groupwright.pipeline._decoding.messages import OTHER_KINDS, RECORD_KINDS
 
 _BATCHES, _DAMAGED = 10, 10_000
 _LONGEST = 1500
@@ -107,7 +107,17 @@ def _count(made: pa.RecordBatch, decoded: pa.RecordBatch) -> dict[str, int]:
         (b"", None, "key.version: it goes beyond the end, at byte 0"),
         (b"\0", None, "key.version: it goes beyond the end, at byte 0"),
         (b"\x7f\xff\0\1g", b"", "key.version: unknown kind of record, at byte 2"),
-        (b"\0\x09\0\1g", None, "key.version: unknown kind of record, at byte 2"),
+        (
+            b"\0\x09\0\1g",
+            None,
+            "key.version: records of the kind ShareGroupPartitionMetadata are not decoded, at byte 2",
+        ),
+        (
+            b"\0\x18\0\1g",
+            b"\0\0",
+            f"key.version: records of the kind {OTHER_KINDS[24]} are not decoded, at byte 2",
+        ),
+        (b"\0\x19\0\1g", b"\0\0", "key.version: unknown kind of record, at byte 2"),
         (b"\xff\xff\0\1g", None, "key.version: unknown kind of record, at byte 2"),
         (b"\0\2\xff\xff", None, "key.group_id: a negative length, at byte 4"),
         (b"\0\2\0\1\xff", None, "key.group_id: it is not UTF-8, at byte 5"),

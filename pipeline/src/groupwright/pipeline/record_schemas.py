@@ -34,6 +34,10 @@ TOPIC_PARTITIONS = ArrayType(struct(topic=STRING, partitions=ArrayType(INT)))
 """Partitions by topic, by the topic's name."""
 ID_PARTITIONS = ArrayType(struct(topic_id=STRING, partitions=ArrayType(INT)))
 """Partitions by topic, by the topic's id, as KIP-848 has it."""
+OWNED_PARTITIONS = ArrayType(
+    struct(topic_id=STRING, partitions=ArrayType(INT), assignment_epochs=ArrayType(INT))
+)
+"""A member's partitions, by the topic's id, with the epoch at which each was assigned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +135,11 @@ CONSUMER_GROUP_RECORDS = base_table(
             epoch=INT,
             previous_epoch=INT,
             state=STRING,
-            assigned=ID_PARTITIONS,
-            pending_revocation=ID_PARTITIONS,
+            assigned=OWNED_PARTITIONS,
+            pending_revocation=OWNED_PARTITIONS,
         ),
-        "A member's current assignment; `state` is `stable`, `unrevoked` or `unreleased`.",
+        "A member's current assignment; `state` is `stable`, `unrevoked` or `unreleased`, and "
+        "`assignment_epochs` has the epoch at which each partition was assigned (KIP-1251, Kafka 4.3).",
     ),
     column(
         "regular_expression",

@@ -1,4 +1,4 @@
-"""Kafka's message definitions for `__consumer_offsets` (of 4.3.1, and of 3.9 where they differ).
+"""Kafka's message definitions for `__consumer_offsets` (of 4.4.0, and of 3.9 where they differ).
 
 Fields have the names of the decoded columns; fields that are not decoded begin with `_`. Source: Kafka's
 `group-coordinator/src/main/resources/common/message/*.json`.
@@ -52,6 +52,15 @@ INT32, INT64 = Int(4), Int(8)
 INT32_NULLABLE = Int(4, null_value=-1)
 
 _TOPIC_ID_PARTITIONS = Array(Struct((("topic_id", Uuid()), ("partitions", Array(INT32, 0))), tags={}), 0)
+
+_OWNED_PARTITIONS = Array(
+    Struct(
+        (("topic_id", Uuid()), ("partitions", Array(INT32, 0))),
+        tags={0: ("assignment_epochs", Array(INT32, 0, nullable=True))},
+    ),
+    0,
+)
+"""A member's partitions, each with the epoch at which it was assigned (KIP-1251)."""
 
 # --- Offsets and classic groups
 
@@ -154,8 +163,8 @@ _CURRENT_MEMBER = Struct(
         ("epoch", INT32),
         ("previous_epoch", INT32),
         ("state", _MEMBER_STATE),
-        ("assigned", _TOPIC_ID_PARTITIONS),
-        ("pending_revocation", _TOPIC_ID_PARTITIONS),
+        ("assigned", _OWNED_PARTITIONS),
+        ("pending_revocation", _OWNED_PARTITIONS),
     ),
     tags={},
 )
@@ -181,7 +190,7 @@ _SHARE_CURRENT_MEMBER = Struct(
         ("epoch", INT32),
         ("previous_epoch", INT32),
         ("state", _MEMBER_STATE),
-        ("assigned", _TOPIC_ID_PARTITIONS),
+        ("assigned", _OWNED_PARTITIONS),  # without epochs, and in the column of those of KIP-848
     ),
     tags={},
 )
@@ -291,3 +300,10 @@ RECORD_KINDS: Mapping[int, RecordKind] = {
     23: RecordKind("streams_topology", (), {0: _STREAMS_TOPOLOGY}),
 }
 """Kinds by the type at the start of a record's key (Kafka's `CoordinatorRecordType`)."""
+
+OTHER_KINDS: Mapping[int, str] = {
+    9: "ShareGroupPartitionMetadata",
+    18: "StreamsGroupPartitionMetadata",
+    24: "StreamsGroupTargetAssignmentResolvedTopicIds",
+}
+"""Kafka's names of kinds that are not decoded: two that it has given up, and one of a later version."""

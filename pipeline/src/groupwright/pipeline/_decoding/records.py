@@ -12,6 +12,7 @@ from groupwright.pipeline._decoding.group_metadata import member_errors, with_co
 from groupwright.pipeline._decoding.messages import (
     GROUP_METADATA,
     OFFSET_COMMIT,
+    OTHER_KINDS,
     RECORD_KINDS,
     STRING,
     RecordKind,
@@ -182,6 +183,9 @@ def _read_headers(records: _Records) -> dict[str, pa.Array]:
     key_versions = keys.integer(">i2", "key.version")
     has_version = keys.valid.copy()
     kinds = _kinds_of(key_versions)
+    for version, name in OTHER_KINDS.items():
+        reason = f"key.version: records of the kind {name} are not decoded"
+        _reject_unknown(records, keys, key_versions == version, reason)
     _reject_unknown(records, keys, kinds == _NO_KIND, "key.version: unknown kind of record")
     groups = STRING.read(keys, "key.group_id")
     records.kinds = np.where(keys.valid, kinds, _NO_KIND)

@@ -14,6 +14,9 @@ _NAMED_TOPICS = pa.list_(
     pa.struct([("topic_id", _STRING), ("topic", _STRING), ("partitions", pa.list_(_INT))])
 )
 _TOPIC_ID_PARTITIONS = pa.list_(pa.struct([("topic_id", _STRING), ("partitions", pa.list_(_INT))]))
+_OWNED_PARTITIONS = pa.list_(
+    pa.struct([("topic_id", _STRING), ("partitions", pa.list_(_INT)), ("assignment_epochs", pa.list_(_INT))])
+)
 
 SUBSCRIPTION = pa.struct(
     [
@@ -97,8 +100,8 @@ COLUMNS = {
             ("epoch", _INT),
             ("previous_epoch", _INT),
             ("state", _STRING),
-            ("assigned", _TOPIC_ID_PARTITIONS),
-            ("pending_revocation", _TOPIC_ID_PARTITIONS),
+            ("assigned", _OWNED_PARTITIONS),
+            ("pending_revocation", _OWNED_PARTITIONS),
         ]
     ),
     "regular_expression": pa.struct(

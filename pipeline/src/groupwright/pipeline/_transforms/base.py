@@ -125,7 +125,9 @@ def consumer_group_records(decoded: DataFrame) -> DataFrame:
 
 def share_group_records(decoded: DataFrame) -> DataFrame:
     """Return the rows of `share_group_records`."""
-    return _records(decoded, _SHARE, schemas.SHARE_GROUP_RECORDS)
+    without_epochs = F.transform("current_member.assigned", lambda each: each.dropFields("assignment_epochs"))
+    current = F.col("current_member").withField("assigned", without_epochs)
+    return _records(decoded.withColumn("current_member", current), _SHARE, schemas.SHARE_GROUP_RECORDS)
 
 
 def streams_group_records(decoded: DataFrame) -> DataFrame:
