@@ -7,6 +7,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import confluent_kafka
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
@@ -22,6 +23,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from groupwright import cli
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._cluster.model import CommittedOffset
+from groupwright.cli._cluster.requests import words
 from groupwright.cli.offsets.execution import execute
 from groupwright.cli.offsets.plan import PlannedPartition
 from groupwright.cli.offsets.target import Timestamp
@@ -569,6 +571,21 @@ def test_a_reset_of_which_a_part_is_refused_names_the_part_and_shows_the_rest(
     assert refused.endswith("(TOPIC_AUTHORIZATION_FAILED); its offset is none")
     assert summary == "1 of 2 offsets were not written, 1 were"
     assert committed(kafka, "half") == {0: 7, 1: 30}
+
+
+def test_offsets_of_a_topic_that_is_created_again_meanwhile_are_refused(
+    kafka: LocalKafka, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers since 4.1 take the topic's id; older ones take its name, and the offset."""
+    place = (topic, 0)
+    has_ids = tuple(map(int, kafka.version.split(".")[:2])) >= (4, 1)
+    with Cluster({"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
+        assert cluster.commit(group, {place: CommittedOffset(1)}) == {place: None}
+        former = replace(cluster.topics({topic})[topic], id=str(uuid.uuid4()))
+        monkeypatch.setattr(cluster, "topics", lambda _: {topic: former})
+        answer = cluster.commit(group, {place: CommittedOffset(2)})
+    assert answer == {place: words(KafkaError.UNKNOWN_TOPIC_ID) if has_ids else None}
+    assert committed(kafka, group) == {0: 1 if has_ids else 2}
 
 
 def test_no_broker_is_said(groupwright: Run) -> None:

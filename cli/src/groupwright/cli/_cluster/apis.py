@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from groupwright.core.kafka_apis import FIND_COORDINATOR, OFFSET_FETCH
+from groupwright.core.kafka_apis import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH
 from groupwright.core.wire_format import (
     BOOLEAN,
     INT8,
@@ -27,6 +27,7 @@ __all__ = [
     "FIND_COORDINATORS",
     "LIST_GROUPS",
     "LIST_TRANSACTIONS",
+    "OFFSETS_COMMIT",
     "OFFSETS_FETCH",
     "OFFSET_DELETE",
     "SHARE_GROUP_DESCRIBE",
@@ -37,6 +38,40 @@ FIND_COORDINATORS = replace(FIND_COORDINATOR, versions=(4, FIND_COORDINATOR.vers
 """FindCoordinator of several groups."""
 OFFSETS_FETCH = replace(OFFSET_FETCH, versions=(8, OFFSET_FETCH.versions[1]))
 """OffsetFetch of several groups."""
+OFFSETS_COMMIT = Api(
+    "OffsetCommit",
+    8,
+    versions=(OFFSET_COMMIT.versions[0], 10),
+    flexible=8,
+    request={
+        **OFFSET_COMMIT.request,
+        "topics": Array(
+            {
+                "topic_id": field(UUID, 10),
+                "name": field(STRING, 2, 9),
+                "partitions": Array(
+                    {
+                        "partition_index": INT32,
+                        "committed_offset": INT64,
+                        "committed_leader_epoch": field(INT32, 6, default=-1),
+                        "committed_metadata": NULLABLE_STRING,
+                    }
+                ),
+            }
+        ),
+    },
+    response={
+        "throttle_time_ms": field(INT32, 3),
+        "topics": Array(
+            {
+                "topic_id": field(UUID, 10),
+                "name": field(STRING, 2, 9),
+                "partitions": Array({"partition_index": INT32, "error_code": INT16}),
+            }
+        ),
+    },
+)
+"""OffsetCommit of topics by their ids where the broker can (version 10, Kafka 4.1), else by names."""
 
 LIST_GROUPS = Api(
     "ListGroups",

@@ -1,8 +1,10 @@
 """Client of a cluster: the requests of the commands."""
 
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 from confluent_kafka import KafkaError
@@ -265,8 +267,14 @@ class Cluster:
     def commit(
         self, group: str, offsets: Mapping[TopicPartitionKey, CommittedOffset]
     ) -> dict[TopicPartitionKey, str | None]:
-        """Commit offsets of a group that has no members; return the error of each partition, or None."""
-        return self._errors_by_partition(group, offset_commit(group, offsets), "READ")
+        """Commit offsets of a group that has no members; return the error of each partition, or None.
+
+        From Kafka 4.1 on, offsets of a topic that is deleted and created again meanwhile are refused.
+        """
+        topics = self.topics({name for name, _ in offsets})
+        ids = {name: uuid.UUID(topic.id).bytes for name, topic in topics.items() if topic.id}
+        names = {id_: name for name, id_ in ids.items()}
+        return self._errors_by_partition(group, offset_commit(group, offsets, ids), "READ", names)
 
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartitionKey]
@@ -365,7 +373,7 @@ class Cluster:
             raise self._unreachable(error) from None
 
     def _errors_by_partition(
-        self, group: str, request: Request, right: str
+        self, group: str, request: Request, right: str, names: Mapping[bytes, str] = MappingProxyType({})
     ) -> dict[TopicPartitionKey, str | None]:
         """Send a request about a group's offsets; return the error of each partition, or None.
 
@@ -373,6 +381,7 @@ class Cluster:
             group: The group.
             request: The request.
             right: The right on the group that the request needs.
+            names: The topics' names by id.
         """
         rows = self._send_about_groups(
             [group], lambda _: request, lambda response: [WithGroup(group, response)]
@@ -383,7 +392,7 @@ class Cluster:
                 raise forbidden(f"the group {group!r}", code, f"{right} on the group")
             raise CommandError(f"the group {group!r}: {words(code)}", ExitStatus.REFUSED)
         codes = {
-            (topic.name, row.partition_index): row.error_code
+            (topic.name or names[topic.topic_id], row.partition_index): row.error_code
             for topic in response.topics
             for row in topic.partitions
         }

@@ -79,8 +79,16 @@ def open_transaction(row: Any) -> OpenTransaction:
     )
 
 
-def offset_commit(group: str, offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> Request:
-    """Return the request that commits offsets of a group without members."""
+def offset_commit(
+    group: str, offsets: Mapping[TopicPartitionKey, CommittedOffset], ids: Mapping[str, bytes]
+) -> Request:
+    """Return the request that commits offsets of a group without members.
+
+    Args:
+        group: The group.
+        offsets: The offsets.
+        ids: The topics' ids, by name. If one is missing, topics are named instead.
+    """
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for (name, partition), offset in offsets.items():
         by_topic[name].append(
@@ -91,8 +99,11 @@ def offset_commit(group: str, offsets: Mapping[TopicPartitionKey, CommittedOffse
                 "committed_metadata": offset.metadata,
             }
         )
-    topics = [{"name": name, "partitions": rows} for name, rows in by_topic.items()]
-    return OFFSET_COMMIT(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics)
+    topics = [
+        {"name": name, "topic_id": ids.get(name), "partitions": rows} for name, rows in by_topic.items()
+    ]
+    commit = apis.OFFSETS_COMMIT if by_topic.keys() <= ids.keys() else OFFSET_COMMIT
+    return commit(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics)
 
 
 def offset_delete(group: str, partitions: Iterable[TopicPartitionKey]) -> Request:
