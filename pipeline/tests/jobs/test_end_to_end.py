@@ -85,7 +85,8 @@ def test_a_stream_that_is_killed_and_started_again_writes_what_one_batch_writes(
     # Last, as the coordinator itself gives a partition up that has such a record.
     groups.produce_raw("__consumer_offsets", BROKEN, b"\x00\x03", 0)
 
-    where = (f"bootstrap_servers={kafka.bootstrap_servers}", "end_offsets_seconds=0")
+    # A stop waits for the derived tables, also on a busy machine.
+    where = (f"bootstrap_servers={kafka.bootstrap_servers}", "end_offsets_seconds=0", "stop_seconds=250")
     small = tuple(f"{key}={value}" for key, value in small_spark.items())
     streamed, batched = tmp_path / "streamed", tmp_path / "batched"
     killed = start_job(
