@@ -213,8 +213,7 @@ _GROUPS = Row(
                 ),
             ),
             width=12,
-            limits=(limit("clusterTopicHeld", "seconds"),),
-            runbook="cluster-topic-held",
+            runbook="cluster-lag",
         ),
     ),
 )

@@ -11,7 +11,7 @@ from integration_tests.harness.tools import find_program
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks" / "README.md"
 SHORT = [event for event in DAY if event.time in {"06:00", "07:00", "14:00", "19:00"}]
 """Work, a deployment, an open transaction and a restart of the exporter, which no other test plays."""
-FAST = 60.0
+FAST = 80.0
 STORM = Event("08:00", "A storm", lambda _: None, {"RebalanceStorm": ("billing",)})
 
 

@@ -21,7 +21,7 @@ RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 RUNBOOK_URL = "https://runbooks.example/"
 PAGES = sorted(scenario.stem for scenario in SCENARIOS.glob("*.yaml"))
 
-OF_NO_GROUP = re.compile("Groupwright(ClusterTopicHeld|OffsetsTopicHeld|Exporter.+|Pipeline.+)")
+OF_NO_GROUP = re.compile("Groupwright(OffsetsTopicHeld|Exporter.+|Pipeline.+)")
 """Alerts about the cluster, the exporter or the pipeline."""
 
 Rule = dict[str, Any]

@@ -14,7 +14,7 @@ annotations:
   description: {{ .description | quote }}
   runbook_url: {{ printf "%s/%s.md" (trimSuffix "/" .alerts.runbookUrl) .page | quote }}
   {{- with .alerts.grafanaUrl }}
-  {{- $board := ternary "cluster" "group" (has $.page (list "cluster-group-stuck" "cluster-lag" "cluster-unread-deleted" "cluster-topic-held" "offsets-topic-held")) }}
+  {{- $board := ternary "cluster" "group" (has $.page (list "cluster-group-stuck" "cluster-lag" "cluster-unread-deleted" "offsets-topic-held")) }}
   {{- $board = ternary "services" $board (regexMatch "^(exporter|pipeline)-" $.page) }}
   # Each variable only if the alert has its label.
   dashboard_url: >-
