@@ -4,6 +4,7 @@ import gc
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _INTEGRATION = ("integration_tests/", "benchmarks/")
 _NOT_QUICK = ("kafka", "spark", "slow")
@@ -11,7 +12,12 @@ _NOT_QUICK = ("kafka", "spark", "slow")
 
 
 def pytest_configure() -> None:
-    """Restore SIGINT, which a shell's background job ignores, as would the programs that tests interrupt."""
+    """Let no property depend on a quiet machine, and restore SIGINT.
+
+    A shell's background job ignores SIGINT, as would the programs that tests interrupt.
+    """
+    settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
