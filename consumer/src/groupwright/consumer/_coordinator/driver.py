@@ -379,9 +379,7 @@ class Driver:
         if not self._membership.awaits(action):
             raise _AbandonedError  # JoinGroup would add a member again that is about to leave
         response = await self._network.join(action.request)
-        self._log.debug(
-            "JoinGroup answered: %s, generation %d", error_name(response.error), response.generation
-        )
+        self._log.debug("JoinGroup answered: error %d, generation %d", response.error, response.generation)
         if response.error == ErrorCode.NONE:
             self._tell_who_assigns(response)
         return response
@@ -422,7 +420,7 @@ class Driver:
     async def _send_sync(self, action: act.SendSyncGroup) -> SyncGroupResponse:
         assignments = {} if action.assignment is None else action.assignment.assignments
         response = await self._network.sync(action.identity, assignments)
-        self._log.debug("SyncGroup answered: %s", error_name(response.error))
+        self._log.debug("SyncGroup answered: error %d", response.error)
         if response.error == ErrorCode.NONE:
             # After SyncGroup, since the whole group waits for that. Before the reply, which ends the step
             # that the measurements belong to.
