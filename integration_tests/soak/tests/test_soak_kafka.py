@@ -27,8 +27,8 @@ def test_ownership_holds_under_a_minute_of_chaos(tmp_path: Path) -> None:
     violations = [f"{violation.rule} {describe(violation)}" for violation in result.findings.violations]
     assert violations == [], f"with seed {result.plan.seed}; the histories are in {tmp_path}"
     assert result.drained
-    # The run must have contained enough faults.
-    assert min(result.rebalances.values()) >= 5
+    # The run must have contained enough faults. On a busy machine several of them end in one rebalance.
+    assert min(result.rebalances.values()) >= 2
     assert result.faults["kill"] >= 5
     assert result.faults["stop"] >= 5
     assert min(result.faults[f"{what} broker"] for what in ("restart", "crash", "pause")) >= 1
