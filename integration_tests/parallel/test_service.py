@@ -53,12 +53,17 @@ def test_no_order_is_lost_and_a_deploy_charges_none_twice(
                 f"all orders to be charged {what}",
             )
 
-        for name in NAMES:
+        def start(name: str, before: str = "") -> None:
+            """Start a process, and wait until it works: before, SIGTERM would end it at once."""
             service.start(name)
+            wait_until(lambda: "charged" in service.log(name)[len(before) :], f"{name} to charge orders")
+
+        for name in NAMES:
+            start(name)
         catch_up("at first")
         for name in NAMES:
             assert service.stop(name) == 0
-            service.start(name)
+            start(name, service.log(name))
         catch_up("after a deploy")
         twice = sum(times - 1 for times in charged(service).values())
         assert twice == 0 or "by hand" in request.node.name
