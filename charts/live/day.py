@@ -292,7 +292,7 @@ def _faster(key: str, value: Any, speed: float) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an event has brought about.
+    """Outcome of an event.
 
     Attributes:
         event: The event.
@@ -308,7 +308,7 @@ class Result:
 
     @property
     def differences(self) -> list[str]:
-        """What is not as in the programme."""
+        """Differences from the programme."""
         missing = sorted(self.event.expected - self.fired)
         unexpected = sorted(self.fired - self.event.expected)
         return [

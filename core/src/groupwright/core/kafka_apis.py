@@ -218,6 +218,17 @@ LEAVE_GROUP = Api(
         ),
     },
 )
+COMMITTED_PARTITIONS = Array(
+    {
+        "partition_index": INT32,
+        "committed_offset": INT64,
+        "committed_leader_epoch": field(INT32, 6, default=-1),
+        "committed_metadata": NULLABLE_STRING,
+    }
+)
+"""Partitions of a topic in OffsetCommit."""
+PARTITION_ERRORS = Array({"partition_index": INT32, "error_code": INT16})
+"""Partitions of a topic in the response."""
 OFFSET_COMMIT = Api(
     "OffsetCommit",
     8,
@@ -229,25 +240,11 @@ OFFSET_COMMIT = Api(
         "member_id": STRING,
         "group_instance_id": field(NULLABLE_STRING, 7, required=True),
         "retention_time_ms": field(INT64, 2, 4, default=-1),
-        "topics": Array(
-            {
-                "name": STRING,
-                "partitions": Array(
-                    {
-                        "partition_index": INT32,
-                        "committed_offset": INT64,
-                        "committed_leader_epoch": field(INT32, 6, default=-1),
-                        "committed_metadata": NULLABLE_STRING,
-                    }
-                ),
-            }
-        ),
+        "topics": Array({"name": STRING, "partitions": COMMITTED_PARTITIONS}),
     },
     response={
         "throttle_time_ms": field(INT32, 3),
-        "topics": Array(
-            {"name": STRING, "partitions": Array({"partition_index": INT32, "error_code": INT16})}
-        ),
+        "topics": Array({"name": STRING, "partitions": PARTITION_ERRORS}),
     },
 )
 _FETCHED_TOPICS = Array(

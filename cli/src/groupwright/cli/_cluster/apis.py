@@ -2,7 +2,13 @@
 
 from dataclasses import replace
 
-from groupwright.core.kafka_apis import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH
+from groupwright.core.kafka_apis import (
+    COMMITTED_PARTITIONS,
+    FIND_COORDINATOR,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    PARTITION_ERRORS,
+)
 from groupwright.core.wire_format import (
     BOOLEAN,
     INT8,
@@ -49,14 +55,7 @@ OFFSETS_COMMIT = Api(
             {
                 "topic_id": field(UUID, 10),
                 "name": field(STRING, 2, 9),
-                "partitions": Array(
-                    {
-                        "partition_index": INT32,
-                        "committed_offset": INT64,
-                        "committed_leader_epoch": field(INT32, 6, default=-1),
-                        "committed_metadata": NULLABLE_STRING,
-                    }
-                ),
+                "partitions": COMMITTED_PARTITIONS,
             }
         ),
     },
@@ -66,7 +65,7 @@ OFFSETS_COMMIT = Api(
             {
                 "topic_id": field(UUID, 10),
                 "name": field(STRING, 2, 9),
-                "partitions": Array({"partition_index": INT32, "error_code": INT16}),
+                "partitions": PARTITION_ERRORS,
             }
         ),
     },

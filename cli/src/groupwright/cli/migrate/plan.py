@@ -60,7 +60,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one of the broker's assignors would do with the group.
+    """Result of one of the broker's assignors, if it assigned the group.
 
     Attributes:
         assignor: Its name in `group.remote.assignor`.
@@ -77,7 +77,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """What the coordinator says.
+    """Answers of the coordinator.
 
     Attributes:
         serves_protocol: Whether it serves KIP-848.

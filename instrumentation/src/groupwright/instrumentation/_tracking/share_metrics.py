@@ -53,7 +53,7 @@ class ShareTracker:
                 continue
             self.acquired += 1
             self.redelivered += (message.delivery_count() or 1) > 1
-            self.in_flight[_record(message.topic(), message.partition(), message.offset())] = _ACCEPT
+            self.in_flight[record_of(message)] = _ACCEPT
 
     def on_acknowledge(self, record: _Record, kind: str) -> None:
         """Record the type of an acknowledgement, which is not sent yet."""
@@ -92,8 +92,9 @@ def of_share_consumer(tracker: ShareTracker, consumer: object | None) -> Iterato
         yield Sample(metrics.SHARE_POLL_AGE, (), age)
 
 
-def _record(topic: str | None, partition: int | None, offset: int | None) -> _Record:
-    return topic or "", partition or 0, offset or 0
+def record_of(message: Message) -> _Record:
+    """Return where a message stands."""
+    return message.topic() or "", message.partition() or 0, message.offset() or 0
 
 
 def _name_of(error: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 from confluent_kafka import AcknowledgeType, Message, Messages, ShareConsumer
 
 from groupwright.instrumentation._librdkafka.callbacks import chain
-from groupwright.instrumentation._tracking.share_metrics import ShareTracker
+from groupwright.instrumentation._tracking.share_metrics import ShareTracker, record_of
 from groupwright.instrumentation._tracking.wrapped_consumer import wrapped_class
 
 C = TypeVar("C")
@@ -32,8 +32,7 @@ class WrappedShareConsumer(ShareConsumer):
     def acknowledge(self, message: Message, ack_type: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
         """Acknowledge a message."""
         super().acknowledge(message, ack_type)
-        record = (message.topic() or "", message.partition() or 0, message.offset() or 0)
-        self._groupwright_tracker.on_acknowledge(record, _name_of(ack_type))
+        self._groupwright_tracker.on_acknowledge(record_of(message), _name_of(ack_type))
 
     def acknowledge_offset(
         self, topic: str, partition: int, offset: int, ack_type: AcknowledgeType = AcknowledgeType.ACCEPT
