@@ -45,11 +45,11 @@ test: $(VENV)/.compiled ## Run the tests of every part, on a real Kafka (ARGS="-
 
 test-long: $(VENV)/.compiled ## Run what make test leaves out; .ci/run brings what that needs (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
-	$(PYTEST) -m "integration or slow" $(ARGS)
+	$(PYTEST) -m "(integration or slow) and not endurance" $(ARGS)
 
 test-all: $(VENV)/.compiled ## Run every test in one go (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
-	$(PYTEST) $(ARGS)
+	$(PYTEST) -m "not endurance" $(ARGS)
 
 test-fast: $(VENV)/.compiled ## Run the quick tests that need neither Kafka nor Spark (ARGS as for test)
 	$(PYTEST) -m $(QUICK) $(ARGS)
@@ -120,13 +120,16 @@ bench: $(VENV)/.dev ## Run the short form of every benchmark, beside the peers; 
 	$(BIN)/python -m benchmarks.cost --quick
 	$(BIN)/python -m benchmarks.pipeline --quick
 
-endure: $(VENV)/.dev ## Run the long checks one by one, an hour: parity, random programs, the model, simulation, soak
+endure: $(VENV)/.compiled ## Run what takes long, in two hours: more random histories, programs, simulation, soak, chaos
+	LOAD_GROUPS=500 $(PYTEST) -m endurance $(ARGS)
 	$(BIN)/python -m integration_tests.parity
 	$(BIN)/python -m integration_tests.parity.fuzz --minutes 10
 	$(BIN)/python -m integration_tests.coordinator_model --sequences 500
 	$(BIN)/python -m integration_tests.simulation --minutes 10
 	$(BIN)/python -m integration_tests.soak --minutes 10
 	$(BIN)/python -m integration_tests.soak.cluster --minutes 10
+	$(BIN)/python -m integration_tests.pipeline_chaos --minutes 10
+	$(BIN)/python -m charts.live.day
 
 # Not listed: what CI and releases run (docs/releasing.md), and pictures.
 

@@ -61,7 +61,9 @@ def cluster(request: pytest.FixtureRequest) -> KafkaContainers:
 @pytest.fixture(scope="module")
 def breakable_cluster() -> Iterator[KafkaContainers]:
     """Three nodes behind proxies, for a module whose tests break them; restored after each test."""
-    with clusters.started(KafkaContainers(proxied=True)) as kafka:
+    # Leaders move when a test wants it, and not when the controller does: every five minutes, otherwise.
+    config: dict[str, Setting] = {"auto.leader.rebalance.enable": False}
+    with clusters.started(KafkaContainers(proxied=True, config=config)) as kafka:
         yield kafka
 
 

@@ -1,17 +1,11 @@
-"""The day of operations: its programme is on the runbooks' page, and a short form of it plays as written."""
+"""The day of operations: its programme is on the runbooks' page. `make endure` plays it."""
 
 from pathlib import Path
 
-import pytest
-
 from charts.dashboards.limits import alerts
-from charts.live.day import DAY, PLANS, Alert, Event, Result, minutes_of, play, rules, table
-from integration_tests.harness.tools import find_program
+from charts.live.day import DAY, PLANS, Alert, Event, Result, minutes_of, rules, table
 
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks" / "README.md"
-SHORT = [event for event in DAY if event.time in {"06:00", "07:00", "14:00", "19:00"}]
-"""Work, a deployment, an open transaction and a restart of the exporter, which no other test plays."""
-FAST = 80.0
 STORM = Event("08:00", "A storm", lambda _: None, {"RebalanceStorm": ("billing",)})
 
 
@@ -53,14 +47,3 @@ def test_an_alert_that_does_not_fire_or_is_not_expected_is_a_difference() -> Non
     assert Result(STORM, 1.0, frozenset({storm}), "all alerts end: not within 1 s").differences == [
         "all alerts end: not within 1 s"
     ]
-
-
-@pytest.mark.integration
-@pytest.mark.kafka
-@pytest.mark.slow
-def test_a_short_day_raises_the_alerts_of_its_programme_and_no_others(tmp_path: Path) -> None:
-    program = find_program("prometheus", hint="Debian's package prometheus")
-
-    results = list(play(program, tmp_path, SHORT, speed=FAST))
-
-    assert [result.differences for result in results] == [[] for _ in SHORT]

@@ -279,6 +279,7 @@ def test_no_message_is_lost_in_random_histories() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_no_message_is_lost_in_a_hundred_thousand_rebalances() -> None:
     rebalances = seed = 0
     while rebalances < 100_000:

@@ -68,7 +68,13 @@ class CooperativeDealer(Dealer):
 
 
 @pytest.mark.parametrize(
-    "assignor", [*builtin_assignors(), Dealer(), CooperativeDealer()], ids=lambda each: each.name
+    "assignor",
+    [
+        Dealer(),
+        CooperativeDealer(),
+        *(pytest.param(each, marks=pytest.mark.endurance) for each in builtin_assignors()),
+    ],
+    ids=lambda each: each.name,
 )
 def test_sound_assignors_pass(assignor: Assignor) -> None:
     report = check(assignor, seed=3)
@@ -82,7 +88,7 @@ def test_sound_assignors_pass(assignor: Assignor) -> None:
     assert report.seconds_large is not None
 
 
-@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("name", [pytest.param("sticky", marks=pytest.mark.endurance), "cooperative-sticky"])
 def test_the_best_is_what_the_sticky_assignors_reach(name: str) -> None:
     report = check(by_name(name), seed=4)
     assert (report.balanced, report.worst_imbalance) == (report.groups, 0)
@@ -344,7 +350,7 @@ def test_a_slower_convergence_may_be_allowed() -> None:
 
     with pytest.raises(FaultyAssignorError, match="does not settle: in rebalance 2"):
         check(Hesitates())
-    assert check(Hesitates(), rounds=4).most_rounds in (3, 4)
+    assert check(Hesitates(), random_groups(count=60), rounds=4).most_rounds in (3, 4)
 
 
 def test_on_assignment_is_called_and_user_data_reaches_the_leader() -> None:

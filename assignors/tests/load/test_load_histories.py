@@ -14,6 +14,7 @@ from groupwright.assignors import (
     assign,
     evaluate_load,
 )
+from integration_tests.harness.endurance import first_of
 
 if TYPE_CHECKING:
     from assignors.tests.load.conftest import Load
@@ -62,8 +63,9 @@ def test_drift_moves_little_at_a_time_and_the_loads_stay_within_the_tolerance(
 
 
 @pytest.mark.slow
-def test_the_second_rebalance_moves_nothing_else(load: "type[Load]", seeded: Seeded) -> None:
-    for seed in range(80):
+@pytest.mark.parametrize("block", first_of(4, 1))
+def test_the_second_rebalance_moves_nothing_else(load: "type[Load]", seeded: Seeded, block: int) -> None:
+    for seed in range(20 * block, 20 * (block + 1)):
         rng = seeded(9000 + seed)
         group = load.owning_group(rng)
         assignor = LoadAwareAssignor(
@@ -74,7 +76,7 @@ def test_the_second_rebalance_moves_nothing_else(load: "type[Load]", seeded: See
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("history", range(20))
+@pytest.mark.parametrize("history", first_of(20, 6))
 def test_in_a_long_history_no_partition_has_two_owners_or_none(
     load: "type[Load]", seeded: Seeded, history: int
 ) -> None:
@@ -127,8 +129,9 @@ def test_in_a_long_history_no_partition_has_two_owners_or_none(
 
 
 @pytest.mark.slow
-def test_the_result_depends_on_the_content_alone(load: "type[Load]", seeded: Seeded) -> None:
-    for seed in range(100):
+@pytest.mark.parametrize("block", first_of(4, 1))
+def test_the_result_depends_on_the_content_alone(load: "type[Load]", seeded: Seeded, block: int) -> None:
+    for seed in range(25 * block, 25 * (block + 1)):
         rng = seeded(300 + seed)
         group = load.owning_group(rng)
         members = [

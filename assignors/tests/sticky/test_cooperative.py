@@ -15,6 +15,7 @@ from groupwright.assignors import (
     assign,
     unassigned,
 )
+from integration_tests.harness.endurance import first_of
 
 if TYPE_CHECKING:
     from assignors.tests.sticky.conftest import CooperativeGroup, Reference
@@ -99,7 +100,7 @@ def test_the_second_round_moves_nothing_else(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("history", range(60))
+@pytest.mark.parametrize("history", first_of(60, 15))
 def test_a_long_history_never_has_two_owners_and_settles_in_two_rounds(
     cooperative: "CooperativeGroup",
     reference: "type[Reference]",

@@ -15,6 +15,7 @@ from groupwright.assignors import (
     decode_assignment,
     perform_assignment,
 )
+from integration_tests.harness.endurance import first_of
 
 if TYPE_CHECKING:
     from assignors.tests.conftest import Jvm
@@ -56,6 +57,7 @@ def comparable(group: Group) -> Group:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("block", first_of(4, 1))
 def test_a_java_leader_of_sticky_is_never_more_even_and_never_moves_less(
     jvm: "Jvm",
     reference: "type[Reference]",
@@ -64,9 +66,10 @@ def test_a_java_leader_of_sticky_is_never_more_even_and_never_moves_less(
     joined: Joined,
     arbitrary_group: Callable[[random.Random], Group],
     eventful_group: Make,
+    block: int,
 ) -> None:
     less_even = moves_more = 0
-    for seed in range(2000):
+    for seed in range(500 * block, 500 * (block + 1)):
         rng = seeded(seed)
         group = comparable(arbitrary_group(rng) if seed % 3 else eventful_group(rng, 1 + seed % 5))
         members = joined(eagerly(group))
@@ -78,11 +81,12 @@ def test_a_java_leader_of_sticky_is_never_more_even_and_never_moves_less(
         assert mine <= java, seed
         less_even += mine.squares < java.squares
         moves_more += mine.squares == java.squares and mine.moved < java.moved
-    assert less_even > 50, "Java's stops at a local optimum"
-    assert moves_more > 200
+    assert less_even > 10, "Java's stops at a local optimum"
+    assert moves_more > 50
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("block", first_of(4, 1))
 def test_a_java_group_of_cooperative_sticky_never_comes_to_rest_any_better(
     jvm: "Jvm",
     reference: "type[Reference]",
@@ -90,8 +94,9 @@ def test_a_java_group_of_cooperative_sticky_never_comes_to_rest_any_better(
     seeded: Callable[[int], random.Random],
     joined: Joined,
     eventful_group: Make,
+    block: int,
 ) -> None:
-    for seed in range(500):
+    for seed in range(125 * block, 125 * (block + 1)):
         group = comparable(eventful_group(seeded(30_000 + seed), 1 + seed % 5))
         mine = reference.score(group, cooperative.settle(group))
         java = group

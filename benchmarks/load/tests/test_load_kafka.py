@@ -12,7 +12,7 @@ from benchmarks.load.report import REPORT
 from benchmarks.load.results import Results
 from benchmarks.load.runner import run
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.endurance]
 
 MOMENT = replace(QUICK, backlog_seconds=1.0, settle_seconds=4.0, window_seconds=1.0, drift_seconds=1.0)
 

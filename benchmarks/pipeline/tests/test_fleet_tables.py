@@ -3,6 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.pipeline.programs.derive import derive_every_day, fleet_of, make, measure
@@ -11,6 +12,7 @@ from groupwright.pipeline import open_tables, schemas
 _GROUPS, _DAYS = 20, 2
 
 
+@pytest.mark.endurance
 def test_a_day_of_a_fleet_has_its_rebalances_and_lag(spark: SparkSession, tmp_path: Path) -> None:
     fleet = fleet_of(_GROUPS, _DAYS)
     make(spark, fleet, tmp_path)

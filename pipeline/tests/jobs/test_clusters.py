@@ -180,6 +180,7 @@ def test_the_batch_runs_on_a_standalone_cluster_by_the_command_of_the_readme(
 
 
 @pytest.mark.kafka
+@pytest.mark.endurance
 def test_the_stream_runs_on_yarn_by_the_command_of_the_readme(
     kafka: LocalKafka,
     groups: Any,
