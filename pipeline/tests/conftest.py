@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def small_spark() -> dict[str, str]:
     """Settings of every Spark of the tests: on a few rows, compiling a query takes longer than running it.
 
-    The demo's test runs with Spark's own settings: compiled and adaptive queries.
+    The batch of `test_end_to_end` runs with Spark's own settings: compiled and adaptive queries.
     """
     return {
         "spark.master": "local[2]",

@@ -28,6 +28,10 @@ _SPARK = {
     # The JVM lives for a minute, so the C1 compiler suffices; its code needs more than the default 48 MB.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     "spark.sql.shuffle.partitions": "2",
+    # On a few rows, compiling a query takes longer than running it.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
 }
 
 
