@@ -143,6 +143,44 @@ class Rebalance:
     ``group.protocol=consumer``. `protocol` is then the name that this member offered, and not what assigned.
     """
 
+    @property
+    def may_have_second_round(self) -> bool:
+        """True if it is a round of a cooperative rebalance that another one may follow (KIP-429).
+
+        A member that revokes partitions reports both rounds as one.
+        """
+        is_round = self.kind is Kind.COOPERATIVE and self.outcome is Outcome.COMPLETED
+        return is_round and Phase.REVOKE not in self.phases
+
+    def followed_by(self, second: "Rebalance") -> "Rebalance | None":
+        """Return this round and the next one as one rebalance; None if the next begins another rebalance.
+
+        The time between the rounds counts: the application consumed the partitions that it kept all along.
+        """
+        # A second round revokes nothing.
+        is_second = second.may_have_second_round and second.trigger is Trigger.GROUP
+        if not (self.may_have_second_round and is_second):
+            return None
+        is_timed = self.duration is not None and second.duration is not None
+        began = self.ended_at - (self.duration or 0.0)
+        times = {
+            phase: self.phases.get(phase, 0.0) + second.phases.get(phase, 0.0)
+            for phase in (*self.phases, *second.phases)
+        }
+        leadership = second.leadership or self.leadership
+        if self.leadership is not None and second.leadership is not None:
+            leadership = self.leadership.followed_by(second.leadership)
+        return replace(
+            second,
+            reason=self.reason,
+            trigger=self.trigger,
+            duration=second.ended_at - began if is_timed else None,
+            phases=times,
+            partitions_before=self.partitions_before,
+            leadership=leadership,
+            undecodable={**self.undecodable, **second.undecodable},
+        )
+
 
 def by_topic(keys: Iterable[TopicPartitionKey]) -> dict[str, tuple[int, ...]]:
     """Return partition numbers by topic, both ascending."""
