@@ -61,7 +61,7 @@ def cluster(request: pytest.FixtureRequest) -> KafkaContainers:
 @pytest.fixture(scope="module")
 def breakable_cluster() -> Iterator[KafkaContainers]:
     """Three nodes behind proxies, for a module whose tests break them; restored after each test."""
-    # Leaders move when a test wants it, and not when the controller does: every five minutes, otherwise.
+    # Leaders move when a test wants it, and not when the controller does, every five minutes.
     config: dict[str, Setting] = {"auto.leader.rebalance.enable": False}
     with clusters.started(KafkaContainers(proxied=True, config=config)) as kafka:
         yield kafka
