@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 from groupwright import cli
 from groupwright.assignors import by_name
 from groupwright.assignors import simulate as play
+from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES
 from groupwright.cli._study.files import document_of, study_of
 from groupwright.cli._study.model import StudiedGroup
 from groupwright.cli.app import app
-from groupwright.cli.explain import command
+from groupwright.cli.explain import by_balance, by_order, command
 from groupwright.cli.explain.explanation import Explanation, explain
 from groupwright.cli.explain.situation import situation_of
 from groupwright.cli.explain.words import joined, of_topic, ordinal
@@ -668,6 +669,10 @@ def test_words() -> None:
         "a, b and c",
     ]
     assert of_topic("orders", ()) == "no partition of orders"
+
+
+def test_every_assignor_says_what_it_does() -> None:
+    assert {*by_order.ASSIGNORS, *by_balance.PRIORITIES} == set(ASSIGNOR_NAMES)
 
 
 @pytest.mark.slow

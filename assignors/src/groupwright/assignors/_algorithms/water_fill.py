@@ -6,7 +6,9 @@ from groupwright.assignors._model.arrays import Int64Array
 
 
 def water_fill(levels: Int64Array, units: int) -> Int64Array:
-    """Return `(levels,) int64`: the units added if each goes to the lowest level, the first one of equals.
+    """Return `(levels,) int64`: the units added if each goes to the lowest level.
+
+    Among equals it goes to the one that was lowest before, and of these to the first one.
 
     Args:
         levels: `(levels,) int64`: the levels before, at least one.

@@ -15,7 +15,9 @@ _STICKY = (
     "{} evens out the members' numbers of partitions first, then prefers partitions with a replica in the "
     "member's rack, then keeps what members have."
 )
-_PRIORITIES = {
+PRIORITIES = {
+    "sticky": _STICKY,
+    "cooperative-sticky": _STICKY,
     _BUNDLED: (
         "{} gives the partitions of one number in joined topics to one member, evens out these bundles, then "
         "prefers racks, then keeps what members have."
@@ -25,11 +27,12 @@ _PRIORITIES = {
         "as few partitions as that takes; within its tolerance, 10 % unless it is configured, nothing moves."
     ),
 }
+"""By the names of these assignors: what they do, in the order of its importance."""
 
 
 def summary(situation: Situation, assignor: str) -> Iterator[str]:
     """Return how the assignor assigns, and how near the assignment is to the best."""
-    yield _PRIORITIES.get(assignor, _STICKY).format(assignor)
+    yield PRIORITIES[assignor].format(assignor)
     yield from _load_summary(situation) if assignor == BY_LOAD else _bounds(situation)
     quality = situation.quality
     if situation.before is None:

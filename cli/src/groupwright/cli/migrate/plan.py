@@ -13,7 +13,7 @@ from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import GroupType
 from groupwright.cli._command_line.output import few, plural
 from groupwright.cli._study.model import StudiedGroup, count, counted, flat
-from groupwright.core.assignor_traits import ASSIGNORS, BROKER_PREFIX
+from groupwright.core.assignor_traits import BROKER_PREFIX, KAFKAS
 
 if TYPE_CHECKING:
     from groupwright.assignors import Assignor
@@ -227,7 +227,7 @@ def _outcomes(group: StudiedGroup) -> Iterator[Outcome]:
 
 def _changes(group: StudiedGroup, brokers: Brokers) -> Iterator[str]:
     if group.assignor:
-        own = "" if group.assignor in ASSIGNORS else ", which is none of Kafka's,"
+        own = "" if group.assignor in KAFKAS else ", which is none of Kafka's,"
         yield (
             f"The broker assigns, by uniform, or range if members set group.remote.assignor; {group.assignor}"
             f"{own} is called no more."

@@ -29,9 +29,9 @@ class ErrorAction(Enum):
     REJOIN = auto()
     """Join again with the same member id and generation; partitions are kept."""
     RETRY = auto()
-    """Send the request again after a pause."""
+    """Send the request again after a pause; JoinGroup in place of SyncGroup."""
     REDISCOVER = auto()
-    """Look the coordinator up and send the request again, with the same member id and generation."""
+    """Look the coordinator up, and do as `RETRY`, with the same member id and generation."""
     NEW_GENERATION = auto()
     """Join again with the same member id; the generation has ended, and its partitions are lost."""
     NEW_MEMBER = auto()

@@ -695,7 +695,6 @@ class Membership:
         facts = self.facts
         facts.identity = MemberIdentity(response.generation, response.member_id, response.protocol)
         facts.move(Cause.GENERATION_JOINED)
-        self._backoff.reset()
         # The wait for other members does not count towards max.poll.interval.ms.
         facts.last_poll = max(facts.last_poll, now)
         timeline = self._timeline_at(now)
@@ -779,6 +778,7 @@ class Membership:
             self._back_off(now)  # then the member joins again, since `rejoin_reason` is still set
             return
         facts.rejoin_reason = None
+        self._backoff.reset()  # not by JoinGroup: a SyncGroup that fails again and again is to slow down, too
         self._failure_backoff.reset()
         if facts.joined_subscription != facts.subscription:
             self._request_rejoin("the subscription changed", now)
