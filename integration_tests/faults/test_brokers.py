@@ -4,10 +4,18 @@ Each test runs a group under load. At the end every acknowledged message must be
 no partition may ever have had two owners.
 """
 
-import pytest
+import contextlib
 
+import pytest
+from confluent_kafka import ConsumerGroupState, ElectionType, TopicPartition
+
+from groupwright.consumer import Consumer
+from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import KafkaContainers
+from groupwright.testing.pytest_plugin import NewKafkaTopic
 from integration_tests.harness.loaded_group import FaultyGroup, NewFaultyGroup
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.polling import poll_until
 from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -155,3 +163,32 @@ def test_a_group_is_there_again_when_all_brokers_were_gone(
     loaded.wait_until_settled()
     loaded.wait_until_progress()
     loaded.finish()
+
+
+def test_a_member_that_leaves_as_its_coordinator_moves_leaves_at_the_new_one(
+    kafka: KafkaContainers, group: str, new_kafka_topic: NewKafkaTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The former one answers LeaveGroup with NOT_COORDINATOR; the session would last for minutes."""
+    every = kafka.admin().list_topics(OFFSETS_TOPIC, PATIENCE).topics[OFFSETS_TOPIC].partitions
+    offsets = TopicPartition(OFFSETS_TOPIC, partition_for(group, len(every)))
+    preferred = every[offsets.partition].replicas[0]
+    kafka.restart(preferred)
+    kafka.wait_until_ready()
+    assert kafka.coordinator_of(group) != preferred
+    config = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "heartbeat.interval.ms": 60_000,
+        "session.timeout.ms": 300_000,
+    }
+    with contextlib.closing(Consumer(config)) as consumer:
+        consumer.subscribe([new_kafka_topic(1)])
+        poll_until(consumer, lambda _: bool(consumer.assignment()), "an assignment")
+
+        kafka.admin().elect_leaders(ElectionType.PREFERRED, [offsets]).result(PATIENCE)
+        wait_until(lambda: kafka.coordinator_of(group) == preferred, "another coordinator")
+
+    assert "LeaveGroup was answered with NOT_COORDINATOR, and is sent again" in caplog.text
+    described = kafka.admin().describe_consumer_groups([group])[group].result(PATIENCE)
+    assert described.state is ConsumerGroupState.EMPTY

@@ -5,7 +5,6 @@ messages that are produced after the fault, it commits, and it loses nothing.
 """
 
 import contextlib
-import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,21 +13,16 @@ from typing import Any
 import confluent_kafka
 import pytest
 from confluent_kafka import (
-    ConsumerGroupState,
-    ElectionType,
     KafkaError,
     KafkaException,
     Producer,
     TopicPartition,
 )
 
-from groupwright.consumer import Consumer
-from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 from groupwright.testing import Listener, Security
 from integration_tests.harness.beside import CLIENTS, Member
 from integration_tests.harness.local_cluster import LocalCluster
 from integration_tests.harness.patience import PATIENCE
-from integration_tests.harness.polling import poll_until
 from integration_tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -222,36 +216,3 @@ def test_while_all_brokers_are_down_poll_returns_no_error_and_error_cb_is_called
     assert kinds[0] == kinds[1] == {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
     cluster.heal()
     pair.go_on("with all brokers")
-
-
-def test_a_member_that_leaves_as_its_coordinator_moves_leaves_at_the_new_one(
-    pair: Pair, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The former one answers LeaveGroup with NOT_COORDINATOR; the session would last for minutes."""
-    cluster, preferred = pair.cluster, 2
-    group = pair.group_at(preferred)
-    cluster.stop(preferred)
-    cluster.start(preferred)
-    cluster.wait_until_ready()
-    assert cluster.coordinator_of(group) != preferred
-    config = {
-        **plain(cluster, 3),
-        "group.id": group,
-        "enable.auto.commit": False,
-        "heartbeat.interval.ms": 60_000,
-        "session.timeout.ms": 300_000,
-        "log_level": 0,
-    }
-    caplog.set_level(logging.INFO, logger="groupwright")
-    with contextlib.closing(Consumer(config)) as consumer:
-        consumer.subscribe([pair.topic])
-        poll_until(consumer, lambda _: bool(consumer.assignment()), "an assignment")
-
-        every = cluster.admin().list_topics(OFFSETS_TOPIC, PATIENCE).topics[OFFSETS_TOPIC].partitions
-        offsets = TopicPartition(OFFSETS_TOPIC, partition_for(group, len(every)))
-        cluster.admin().elect_leaders(ElectionType.PREFERRED, [offsets]).result(PATIENCE)
-        wait_until(lambda: cluster.coordinator_of(group) == preferred, "another coordinator")
-
-    assert "LeaveGroup was answered with NOT_COORDINATOR, and is sent again" in caplog.text
-    described = cluster.admin().describe_consumer_groups([group])[group].result(PATIENCE)
-    assert described.state is ConsumerGroupState.EMPTY

@@ -205,8 +205,6 @@ class LocalCluster(Kafka):
             "num.network.threads": 1,
             "num.io.threads": 2,
             "leader.imbalance.check.interval.seconds": 5,
-            # Leaders move when a test wants it, and not when the controller does, every five minutes.
-            "auto.leader.rebalance.enable": False,
             **self._config,
         }
         found = settings.cluster_node(node, hosts=hosts, port=client, overrides=overrides)
