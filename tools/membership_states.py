@@ -1,8 +1,8 @@
 """Draws the states of a membership and of a group, from their tables of transitions.
 
-Each machine of the membership has a picture (docs/membership-*.svg) and a table in docs/membership-states.md.
-docs/concepts.md shows the picture of a group's states (docs/group-states.svg). Run by ``make docs``; a test
-checks that all are up to date.
+docs/membership-states.md shows the picture of each machine of the membership (docs/membership-*.svg), and
+docs/concepts.md that of a group's states (docs/group-states.svg). Run by ``make docs``; a test checks that
+they are up to date.
 """
 
 import sys
@@ -39,7 +39,6 @@ _GROUP_CAUSES = {
 }
 """Causes of the transitions of a group, without those by which a coordinator unloads it: to Dead."""
 
-_BEGIN = "<!-- The pictures and tables below are made by `make docs`. -->\n"
 _HUB_WIDTH, _SPOKES, _NODE_WIDTH, _NODE_HEIGHT = 150, 300, 220, 46
 _NODE_LEFT = 10 + _HUB_WIDTH + _SPOKES
 _NODE_RIGHT = _NODE_LEFT + _NODE_WIDTH
@@ -54,12 +53,6 @@ svg{font:13px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sa
 path{fill:none;stroke:var(--line)}path.arrow{fill:var(--line);stroke:none}.name{font-weight:600;text-anchor:middle}
 text{fill:var(--ink);stroke:var(--paper);stroke-width:4px;paint-order:stroke}.name{stroke:none}.mid{text-anchor:middle}
 """
-
-
-def drawn(page: str) -> str:
-    """Return the page's text with the present pictures and tables."""
-    before, _, _ = page.partition(_BEGIN)
-    return f"{before}{_BEGIN}\n" + "\n".join(map(_section, MACHINES))
 
 
 def picture_path(machine: type[Node]) -> Path:
@@ -93,16 +86,6 @@ def group_picture() -> str:
         if source in PREVIOUS_STATES[target] and (target is not GroupState.DEAD or source is GroupState.EMPTY)
     }
     return _Picture([state.value for state in GroupState], edges).svg("States of a consumer group")
-
-
-def _section(machine: type[Node]) -> str:
-    name = machine.__name__
-    rows = [
-        f"| {source} | {', '.join(causes)} | {target} |"
-        for (source, target), causes in edges_of(machine).items()
-    ]
-    table = "\n".join(["| from | cause | to |", "|---|---|---|", *rows])
-    return f"## {name}\n\n![Transitions of {name}]({picture_path(machine).name})\n\n{table}\n"
 
 
 class _Picture:
@@ -214,15 +197,14 @@ class _Picture:
             )
 
 
-def outputs(page: str) -> Iterator[tuple[Path, str]]:
-    """Yield the files that are made, with their present text."""
-    yield PAGE, drawn(page)
+def outputs() -> Iterator[tuple[Path, str]]:
+    """Yield the pictures' files, with their present text."""
     for machine in MACHINES:
         yield picture_path(machine), picture(machine)
     yield GROUP_PICTURE, group_picture()
 
 
 if __name__ == "__main__":
-    for path, text in outputs(PAGE.read_text(encoding="utf-8")):
+    for path, text in outputs():
         path.write_text(text, encoding="utf-8")
         sys.stdout.write(f"{path.name} is up to date\n")

@@ -5,7 +5,8 @@ Run by ``make docs``; a test checks that the pages are up to date.
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
@@ -18,12 +19,18 @@ from groupwright.cli.app import app
 COMMANDS = Path(__file__).parents[1] / "docs" / "commands.md"
 EVENTS = COMMANDS.with_name("events.md")
 
+_Rows = dict[str, tuple[str, str]]
+"""The names and the meaning of each argument and option of a command, by its short name."""
+
 _SCHEMAS = Path(instrumentation.__file__).parent
 _COMMANDS_INTRODUCTION = """# Commands and options
 
 Every command of `groupwright`, made from the code by `make docs`. [The command line](../cli/README.md)
 explains them, with their output and exit statuses.
 """
+_SHARED_BY = 4
+"""The fewest commands of a parent whose common option is listed once for all of them."""
+_HEADING = ("argument or option", "meaning")
 _EVENTS_INTRODUCTION = """# Fields of the events
 
 The fields of each event, made from the schemas by `make docs`.
@@ -34,7 +41,15 @@ The fields of each event, made from the schemas by `make docs`.
 
 def commands() -> str:
     """Return the page of all commands."""
-    return "\n".join([_COMMANDS_INTRODUCTION, *_sections(typer.main.get_command(app), "groupwright")])
+    found = dict(_commands(typer.main.get_command(app), "groupwright"))
+    parents = dict.fromkeys(_parent(name) for name in found)
+    shared = {parent: _shared(found[name] for name in found if _parent(name) == parent) for parent in parents}
+    tables = [
+        f"## Shared by commands of {parent}\n\n{_table(_HEADING, list(rows.values()))}"
+        for parent, rows in shared.items()
+    ]
+    sections = [_section(name, command, shared[_parent(name)]) for name, command in found.items()]
+    return "\n".join([_COMMANDS_INTRODUCTION, *tables, *sections])
 
 
 def events() -> str:
@@ -48,23 +63,53 @@ def events() -> str:
     )
 
 
-def _sections(command: Any, name: str) -> Iterator[str]:
-    if subcommands := getattr(command, "commands", None):
-        for key, subcommand in subcommands.items():
-            if not subcommand.hidden:
-                yield from _sections(subcommand, f"{name} {key}")
-        return
+def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield each command with its whole name."""
+    subcommands = getattr(command, "commands", {})
+    for key, subcommand in subcommands.items():
+        if not subcommand.hidden:
+            yield from _commands(subcommand, f"{name} {key}")
+    if not subcommands:
+        yield name, command
+
+
+def _parent(name: str) -> str:
+    return name.rpartition(" ")[0]
+
+
+def _shared(commands: Iterable[Any]) -> _Rows:
+    """Return the options that several of the commands have with the same meaning and default."""
+    uses = Counter(item for command in commands for item in _rows(command).items())
+    return {name: row for (name, row), count in uses.items() if count >= _SHARED_BY}
+
+
+def _section(title: str, command: Any, shared: _Rows) -> str:
     summary = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+    rows = _rows(command)
+    common = [name for name, row in rows.items() if shared.get(name) == row]
+    own = [row for name, row in rows.items() if name not in common]
+    table = [_table(_HEADING, own)] if own else []
+    also = [f"Shared: {', '.join(f'`{name}`' for name in common)}.\n"] if common else []
+    return "\n".join([f"## {title}\n\n{summary}\n", *table, *also])
+
+
+def _rows(command: Any) -> _Rows:
     parameters = [
         each for each in command.params if not getattr(each, "hidden", False) and each.name != "help"
     ]
-    rows = [(_names(each), _meaning(each), _default(each)) for each in parameters]
-    yield f"## {name}\n\n{summary}\n\n{_table(('argument or option', 'meaning', 'default'), rows)}"
+    return {_short(each): (_names(each), _meaning(each)) for each in parameters}
+
+
+def _short(parameter: Any) -> str:
+    """Return an argument's metavar, or an option's first name."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    return str(parameter.opts[0])
 
 
 def _names(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
-        return f"`{parameter.metavar or parameter.name.upper()}`"
+        return f"`{_short(parameter)}`"
     metavar = f" {value}" if (value := _metavar(parameter)) else ""
     names = "/".join([*parameter.opts, *parameter.secondary_opts])
     variable = f" (environment: `{parameter.envvar}`)" if parameter.envvar else ""
@@ -83,7 +128,9 @@ def _metavar(parameter: Any) -> str:
 
 
 def _meaning(parameter: Any) -> str:
-    return " ".join((getattr(parameter, "help", None) or "").split())
+    text = " ".join((getattr(parameter, "help", None) or "").split())
+    default = _default(parameter)
+    return f"{text} Default: {default}." if default else text
 
 
 def _default(parameter: Any) -> str:

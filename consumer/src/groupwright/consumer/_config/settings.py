@@ -395,12 +395,12 @@ def refuse_unsupported(config: Mapping[str, Any]) -> None:
 
 
 def table() -> str:
-    """Return the table of all properties in Markdown, for the documentation."""
-    rows = (
-        f"| `{each.key}` | {each.by.value} | {_cell(each)} |"
-        for each in sorted(SETTINGS.values(), key=lambda each: each.key)
-    )
-    return "\n".join(("| key | served by | |", "|---|---|---|", *rows))
+    """Return the table of all properties in Markdown, for the documentation. Equal rows are one."""
+    rows: dict[str, list[str]] = {}
+    for each in sorted(SETTINGS.values(), key=lambda each: each.key):
+        rows.setdefault(f"{each.by.value} | {_cell(each)}", []).append(f"`{each.key}`")
+    lines = (f"| {', '.join(keys)} | {row} |" for row, keys in rows.items())
+    return "\n".join(("| keys | served by | |", "|---|---|---|", *lines))
 
 
 def _cell(setting: Setting) -> str:
