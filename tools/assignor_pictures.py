@@ -81,7 +81,7 @@ def _owners(assignment: Assignment) -> str:
 def _row(cell: Callable[[str, int], str], titles: list[str]) -> str:
     topics = zip(titles, _TOPICS.items(), strict=True)
     return "  ".join(
-        " ".join([title, *(cell(name, partition) for partition in range(topic.partitions))])
+        f"{title} {''.join(cell(name, partition) for partition in range(topic.partitions))}"
         for title, (name, topic) in topics
     )
 
