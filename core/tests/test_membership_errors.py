@@ -3,7 +3,6 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from groupwright.core.error_codes import ErrorCode, LibrdkafkaError
 from groupwright.core.membership_errors import REJECTIONS, ErrorKind, classify_error
 
 FATAL = KafkaError._FATAL
@@ -21,18 +20,8 @@ HEARTBEAT_FATAL = [
 """Those that librdkafka's handler of ConsumerGroupHeartbeat names as fatal."""
 
 
-SHORTER_NAMES = {"UNKNOWN_TOPIC_OR_PARTITION": "UNKNOWN_TOPIC_OR_PART"}
-
-
 def describe(code: int) -> str:
     return KafkaError(code).str()
-
-
-def test_the_codes_are_librdkafkas() -> None:
-    for code in ErrorCode:
-        assert code <= 0 or getattr(KafkaError, SHORTER_NAMES.get(code.name, code.name)) == code
-    for own in LibrdkafkaError:
-        assert getattr(KafkaError, f"_{own.name}") == own
 
 
 @pytest.mark.parametrize("cause", HEARTBEAT_FATAL)

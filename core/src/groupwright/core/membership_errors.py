@@ -1,4 +1,6 @@
-"""librdkafka's errors that end a membership, or an attempt to join.
+"""librdkafka's errors that end a membership of its own, or an attempt to join.
+
+Groupwright's own membership does not ask here: its errors are in the consumer's error policy.
 
 Sources: librdkafka's ``rdkafka_cgrp.c``. A ConsumerGroupHeartbeat (KIP-848) error that permits no retry
 becomes a fatal error (``RD_KAFKA_RESP_ERR__FATAL``), which names its cause in its text alone. The classic

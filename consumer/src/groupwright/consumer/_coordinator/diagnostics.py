@@ -27,14 +27,15 @@ _HINTS = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: (
         "this client may not take part. Allow it the operation READ on the group {group!r}"
     ),
-    KafkaError.INVALID_SESSION_TIMEOUT: (
+    ErrorCode.INVALID_SESSION_TIMEOUT: (
         "set session.timeout.ms to a value from the broker's group.min.session.timeout.ms to its "
         "group.max.session.timeout.ms"
     ),
-    KafkaError.GROUP_MAX_SIZE_REACHED: (
+    ErrorCode.GROUP_MAX_SIZE_REACHED: (
         "the group {group!r} has as many members as the broker's group.max.size allows"
     ),
 }
+"""By error code, of whichever request, what to change."""
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _FENCED = "another consumer has joined with this consumer's group.instance.id; give every consumer its own"
 
