@@ -47,6 +47,18 @@ class MetricSpec:
 
 
 _Spec = TypeVar("_Spec", bound=MetricSpec)
+
+
+def defined_in(module: Mapping[str, object], kind: type[_Spec]) -> tuple[_Spec, ...]:
+    """Return the metrics that a module defines, in their order.
+
+    Args:
+        module: The module's names with their values, which `globals()` returns.
+        kind: Class of the descriptions.
+    """
+    return tuple(each for each in module.values() if isinstance(each, kind))
+
+
 _NO_COLUMNS: Mapping[str, Callable[[MetricSpec], str]] = {}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from groupwright.core.metrics import MetricSpec, MetricType
+from groupwright.core.metrics import MetricSpec, MetricType, defined_in
 
 
 class Level(StrEnum):
@@ -404,56 +404,7 @@ RECORDS = ExporterSpec(
     offsets_topic_only=True,
     level=Level.EXPORTER,
 )
-CATALOGUE: tuple[ExporterSpec, ...] = (
-    GROUP_INFO,
-    GROUP_STATE,
-    GROUP_MEMBERS,
-    GROUP_IDLE_MEMBERS,
-    GROUP_GENERATION,
-    GROUP_GENERATION_CHANGES,
-    GROUP_REBALANCES,
-    GROUP_REBALANCING_SECONDS,
-    GROUP_STUCK,
-    GROUP_COMMITS,
-    LAG,
-    LAG_MAX,
-    HELD,
-    UNREADABLE,
-    LAG_SECONDS,
-    LAG_SECONDS_UNKNOWN,
-    COMMITTED,
-    ASSIGNED,
-    UNCOMMITTED,
-    UNCOMMITTED_MESSAGES,
-    UNSUBSCRIBED,
-    BEYOND_END,
-    VELOCITY,
-    CATCH_UP,
-    RETENTION_MARGIN,
-    DELETED_UNREAD,
-    STUCK_PARTITIONS,
-    PARTITION_LAG,
-    PARTITION_LAG_SECONDS,
-    PARTITION_COMMITTED,
-    GROUPS,
-    TOPIC_END,
-    TOPIC_TRANSACTION_AGE,
-    HELD_PARTITIONS,
-    HELD_MESSAGES,
-    HELD_SECONDS,
-    TRANSACTION_AGE,
-    BUILD_INFO,
-    UP,
-    REFRESH_TIMESTAMP,
-    REFRESH_DURATION,
-    REFRESHES,
-    SILENT_BROKERS,
-    UNKNOWN_PARTITIONS,
-    GROUPS_LEFT_OUT,
-    SERIES,
-    SERIES_LEFT_OUT,
-    RECORDS,
-)
+CATALOGUE = defined_in(globals(), ExporterSpec)
 
 STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 REASONS_STUCK = ("rebalancing", "no_progress", "transaction")

@@ -1,10 +1,11 @@
 """The catalogue of all metrics, from which the registry's families and the reference page are made.
 
 Names pass ``promtool check metrics``: base units, ``_total`` on counters alone. Labels have bounded values:
-never a member id, a generation or a reason.
+never a member id, a generation or a reason. A name with ``partitions``, ``lag`` or ``fetched`` has the label
+``topic``.
 """
 
-from groupwright.core.metrics import MetricType
+from groupwright.core.metrics import MetricType, defined_in
 from groupwright.instrumentation._metrics.labels import DURATION_BUCKETS
 from groupwright.instrumentation._metrics.parallel_catalogue import PARALLEL
 from groupwright.instrumentation._metrics.producer_catalogue import PRODUCERS
@@ -430,60 +431,4 @@ ERRORS = ClientSpec(
     _CONSUMER,
 )
 
-CATALOGUE = (
-    REBALANCES,
-    REBALANCE_DURATION,
-    PHASE_DURATION,
-    CALLBACK_DURATION,
-    PARTITIONS_ASSIGNED,
-    PARTITIONS_REVOKED,
-    PARTITIONS_LOST,
-    PARTITIONS_OWNED,
-    LAST_REBALANCE_TIMESTAMP,
-    LAST_REBALANCE_DURATION,
-    GENERATION,
-    LAST_POLL_AGE,
-    LEADER_MOVES,
-    LEADER_MIN_MOVES,
-    LEADER_IMBALANCE,
-    LEADER_MEMBERS,
-    LEADER_UNDECODABLE_MEMBERS,
-    LEADER_LOAD_PEAK,
-    LEADER_LOAD_BOUND,
-    LOAD_CHECKS,
-    LOAD_CHECK_MOVES,
-    CONSUMER_INFO,
-    MEMBERSHIP_STATE,
-    COORDINATOR_NODE,
-    COORDINATOR_CHANGES,
-    COORDINATOR_ERRORS,
-    COORDINATOR_MISSING,
-    COORDINATOR_ROUND_TRIP,
-    GROUP_REQUESTS,
-    GROUP_REQUEST_FAILURES,
-    LAST_HEARTBEAT_AGE,
-    FENCED,
-    COMMITS,
-    COMMIT_FAILURES,
-    COMMIT_DURATION,
-    LAST_COMMIT_AGE,
-    POLL_INTERVAL_USED,
-    POLL_SECONDS,
-    MAX_POLL_EXCEEDED,
-    LAG,
-    LAG_MAX,
-    COMMITTED_LAG,
-    FETCHED_MESSAGES,
-    FETCHED_BYTES,
-    THROTTLE,
-    PARTITION_LAG,
-    STATISTICS_AGE,
-    CLIENT_ERRORS,
-    WARNINGS,
-    EVENTS,
-    BUILD_INFO,
-    ERRORS,
-    *PARALLEL,
-    *SHARE,
-    *PRODUCERS,
-)
+CATALOGUE = (*defined_in(globals(), ClientSpec), *PARALLEL, *SHARE, *PRODUCERS)

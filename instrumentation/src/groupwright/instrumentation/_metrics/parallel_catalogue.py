@@ -1,6 +1,6 @@
 """The metrics of work in parallel, which `ParallelConsumer.statistics` tells."""
 
-from groupwright.core.metrics import MetricType
+from groupwright.core.metrics import MetricType, defined_in
 from groupwright.instrumentation._metrics.spec import ClientSpec, Merge
 
 _CLIENT = ("group", "client_id")
@@ -53,13 +53,4 @@ PARALLEL_DEAD_LETTERS = ClientSpec(
     _CLIENT,
 )
 
-PARALLEL: tuple[ClientSpec, ...] = (
-    PARALLEL_IN_FLIGHT,
-    PARALLEL_RUNNING,
-    PARALLEL_DONE_BEYOND,
-    PARALLEL_OLDEST,
-    PARALLEL_MESSAGES,
-    PARALLEL_RETRIES,
-    PARALLEL_DEAD_LETTERS,
-)
-"""All of them."""
+PARALLEL = defined_in(globals(), ClientSpec)

@@ -1,6 +1,6 @@
 """The metrics of producers, which are made from a producer's statistics and errors."""
 
-from groupwright.core.metrics import MetricType
+from groupwright.core.metrics import MetricType, defined_in
 from groupwright.instrumentation._metrics.spec import ClientSpec, Merge
 
 _PRODUCER = ("client_id",)
@@ -112,19 +112,4 @@ PRODUCER_ERRORS = ClientSpec(
     _PRODUCER,
 )
 
-PRODUCERS = (
-    PRODUCER_QUEUE_MESSAGES,
-    PRODUCER_QUEUE_USED,
-    PRODUCER_QUEUE_BYTES,
-    PRODUCER_BATCH_BYTES,
-    PRODUCER_BATCH_MESSAGES,
-    PRODUCER_QUEUE_LATENCY,
-    PRODUCER_ROUND_TRIP,
-    PRODUCER_MESSAGES,
-    PRODUCER_BYTES,
-    PRODUCER_REQUEST_ERRORS,
-    PRODUCER_RETRIES,
-    PRODUCER_CLIENT_ERRORS,
-    PRODUCER_STATISTICS_AGE,
-    PRODUCER_ERRORS,
-)
+PRODUCERS = defined_in(globals(), ClientSpec)

@@ -1,6 +1,6 @@
 """The metrics of share consumers (KIP-932), which are made from their calls and acknowledgements."""
 
-from groupwright.core.metrics import MetricType
+from groupwright.core.metrics import MetricType, defined_in
 from groupwright.instrumentation._metrics.spec import ClientSpec, Merge
 
 _CLIENT = ("group", "client_id")
@@ -56,13 +56,4 @@ SHARE_CLIENT_ERRORS = ClientSpec(
     (*_CLIENT, "error"),
 )
 
-SHARE: tuple[ClientSpec, ...] = (
-    SHARE_ACQUIRED,
-    SHARE_REDELIVERED,
-    SHARE_ACKNOWLEDGED,
-    SHARE_REFUSED,
-    SHARE_IN_FLIGHT,
-    SHARE_POLL_AGE,
-    SHARE_CLIENT_ERRORS,
-)
-"""All of them."""
+SHARE = defined_in(globals(), ClientSpec)

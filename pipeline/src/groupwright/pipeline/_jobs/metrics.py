@@ -1,6 +1,6 @@
 """The catalogue of a stream's metrics, from which its families and the README's table are made."""
 
-from groupwright.core.metrics import MetricSpec, MetricType
+from groupwright.core.metrics import MetricSpec, MetricType, defined_in
 
 TASKS = ("batch", "derive", "sample", "write_samples", "compact")
 """The tasks of a stream: a batch, derived tables, samples of log-end offsets and their rows, compaction."""
@@ -78,19 +78,4 @@ TASK_LAST_END = MetricSpec(
     ("task",),
 )
 
-CATALOGUE = (
-    BUILD,
-    START,
-    LAST_PROGRESS,
-    BEHIND_RECORDS,
-    BEHIND_SECONDS,
-    HELD_RECORDS,
-    LEASE_HELD,
-    RECORDS,
-    QUARANTINED_RECORDS,
-    LOSSES,
-    TASK_RUNS,
-    TASK_SECONDS,
-    TASK_LAST_DURATION,
-    TASK_LAST_END,
-)
+CATALOGUE = defined_in(globals(), MetricSpec)
