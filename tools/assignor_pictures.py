@@ -10,12 +10,10 @@ from pathlib import Path
 from groupwright.assignors import (
     Assignment,
     Assignor,
-    CoPartitionedStickyAssignor,
     Group,
-    LoadAwareAssignor,
     Member,
     Topic,
-    by_name,
+    builtin_assignors,
     simulate,
 )
 
@@ -24,20 +22,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "concepts.md"
 _BEGIN = "<!-- The pictures below are made by `make docs`. -->\n"
 _END = "<!-- end -->\n"
 _TOPICS = {"orders": Topic(6, weights=[6, 1, 1, 1, 1, 1]), "payments": Topic(6, weights=[1] * 6)}
-_ASSIGNORS: tuple[Callable[[], Assignor], ...] = (
-    lambda: by_name("range"),
-    lambda: by_name("roundrobin"),
-    lambda: by_name("sticky"),
-    lambda: by_name("cooperative-sticky"),
-    CoPartitionedStickyAssignor,
-    LoadAwareAssignor,
-)
 _INDENT = 22
 
 
 def pictures() -> str:
     """Return the pictures of all assignors, each of the same group."""
-    return "\n\n".join(_picture(create()) for create in _ASSIGNORS)
+    return "\n\n".join(_picture(assignor) for assignor in builtin_assignors())
 
 
 def drawn(page: str) -> str:

@@ -61,6 +61,21 @@ def test_each_package_with_a_command_is_in_the_list_with_its_summary() -> None:
     assert {name: summary(command.help) for name, command in group.commands.items()} == SUMMARIES
 
 
+def test_each_command_with_an_output_has_a_schema() -> None:
+    """`group` describes a group in a file, which several commands read."""
+    group: Any = typer.main.get_command(app)
+    schemas = (Path(cli.__file__).parent / "_schemas").iterdir()
+
+    assert {path.name.removesuffix(".schema.json") for path in schemas} == {
+        "group",
+        *(
+            name
+            for name, command in group.commands.items()
+            if "output" in {each.name for each in command.params}
+        ),
+    }
+
+
 # Prints the modules beyond those of typer, whose number stands for the time, which depends on the machine.
 WITH_MODULES = """
 import sys

@@ -326,17 +326,6 @@ def test_wrong_names_are_not_found(run: Run, command: str, group: str, said: str
     assert result.stderr.startswith(f"groupwright {command}: {said}")
 
 
-@pytest.mark.parametrize("command", [("groups",), ("describe", "a"), ("lag",), ("locate", "a")])
-def test_no_broker_is_said(run: Run, command: tuple[str, ...]) -> None:
-    result = run(*command, "--bootstrap-servers", "127.0.0.1:1", "--timeout", "1")
-
-    assert (result.exit_code, result.stdout) == (3, "")
-    assert result.stderr == (
-        f"groupwright {command[0]}: cannot query the cluster at 127.0.0.1:1: 127.0.0.1:1 cannot be reached: "
-        "Connection refused. Check bootstrap.servers, and that a broker runs there\n"
-    )
-
-
 def give_to_bob(kafka: LocalKafka, kind: ResourceType, name: str) -> None:
     """Leave a resource to a user, and to no other."""
     literal, read = ResourcePatternType.LITERAL, AclOperation.READ

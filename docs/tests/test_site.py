@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from groupwright.consumer._protocol.transitions import TRANSITIONS
+from groupwright.core.assignor_traits import ASSIGNORS
 from integration_tests.harness.patience import PATIENCE
 from tools import assignor_pictures, demo_picture, membership_states, references
 from tools.site_pages import rewritten, site_files
@@ -121,6 +122,16 @@ def test_the_pictures_of_the_assignors_are_up_to_date() -> None:
     page = assignor_pictures.PAGE.read_text(encoding="utf-8")
 
     assert assignor_pictures.drawn(page) == page
+
+
+def test_the_page_of_the_pictures_says_which_assignors_are_cooperative() -> None:
+    page = assignor_pictures.PAGE.read_text(encoding="utf-8")
+    eager, cooperative = (
+        ", ".join(f"`{name}`" for name, traits in ASSIGNORS.items() if traits.cooperative is wanted)
+        for wanted in (False, True)
+    )
+
+    assert f"| assignors | {eager} | {cooperative} |" in page
 
 
 def test_the_states_of_a_membership_are_up_to_date() -> None:
