@@ -385,4 +385,7 @@ def test_the_document_follows_the_schema() -> None:
     jsonschema.validate(
         nothing := document(lag_of(group()), [], None), json.loads(SCHEMA.read_text(encoding="utf-8"))
     )
+    bad = replace(member("2", assigned={}), undecodable=UNDECODABLE)
+    (left_out,) = document(lag_of(group(bad)), [], 50)["members"]
+    assert (left_out["assigned"], left_out["undecodable"]) == (None, UNDECODABLE)
     assert (nothing["assignor"], nothing["lag"], nothing["coordinator"]["offsets_partition"]) == (None,) * 3

@@ -672,4 +672,5 @@ def test_an_assignment_after_a_loss_says_so(stable: "Player") -> None:
     timeline = stable.served[-1].timeline
     assert timeline is not None
     assert timeline.lost
+    assert timeline.before == {"t": (0, 1)}
     assert timeline.reason == "Heartbeat was answered with UNKNOWN_MEMBER_ID"

@@ -187,6 +187,7 @@ def test_a_loss_makes_the_rebalance_that_follows_one_that_lost(kind: Kind) -> No
 
     assert [each.outcome for each in member.reported] == ["completed", "lost"]
     assert member.durations == [1.0, 2.0]
+    assert member.reported[1].partitions_before == {"orders": (0, 1)}
 
 
 def test_what_is_revoked_in_leaving_is_no_rebalance() -> None:

@@ -127,7 +127,7 @@ class Rebalance:
     """The error of a failed rebalance; None for the others."""
     kind: Kind = Kind.EAGER
     partitions_before: Partitions = field(default_factory=dict)
-    """The partitions owned when it began."""
+    """The partitions owned when it began; of a lost one, those that were lost."""
     leadership: Leadership | None = None
     """Set where this member led the group, unless the group is too large to measure."""
     trigger: Trigger = Trigger.MEMBER

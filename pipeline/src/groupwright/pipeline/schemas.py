@@ -1,4 +1,4 @@
-"""Schemas of all tables: the meaning of a row, and the columns with their types and meanings.
+"""Schemas of the tables of the jobs: the meaning of a row, and the columns with their types and meanings.
 
 `python -m groupwright.pipeline.reference` generates TABLES.md from this module. All timestamps are in UTC.
 All columns are nullable.
@@ -252,7 +252,7 @@ REBALANCES = _derived(
         "moved",
         INT,
         "Partitions taken from a member that could have kept them: it is still in the group and still "
-        "subscribes to the topic.",
+        "subscribes to the topic. Null, as `min_moves`, if `members_before` is, or if `error` says why.",
     ),
     column("min_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
     column(
@@ -265,7 +265,7 @@ REBALANCES = _derived(
         "Messages by which committed offsets went back, until the next rebalance.",
     ),
     column("client_events", INT, "Number of member events for this rebalance."),
-    column("error", STRING, "The first error among these events."),
+    column("error", STRING, "Why the moves cannot be computed, or else the first error among these events."),
     date="Date of `completed`.",
 )
 GROUP_EPOCHS = _derived(

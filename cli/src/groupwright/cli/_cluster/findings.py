@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, OpenTransaction, TopicMetadata
 from groupwright.cli._command_line.output import few, plural
+from groupwright.consumer.cluster import Broker
 
 
 def findings(
@@ -93,6 +94,14 @@ def offset_notes(lags: Iterable[GroupLag]) -> Iterator[str]:
     for lag in lags:
         if lag.total is not None or lag.is_beyond_end:
             yield from (f"{lag.group.id}: {finding}" for finding in _offsets(lag))
+
+
+def left_out(silent: Mapping[Broker, str], hidden: Sequence[str]) -> Iterator[str]:
+    """Yield which brokers did not list their groups, and which groups these credentials may not describe."""
+    for broker, reason in silent.items():
+        yield f"broker {broker} did not list its groups: {reason}"
+    if hidden:
+        yield f"these credentials may not describe {few(hidden)}"
 
 
 def _held(lag: GroupLag, transactions: Sequence[OpenTransaction], now: float) -> Iterator[str]:

@@ -140,7 +140,7 @@ class DescribedGroup:
 
     @property
     def is_assignment_known(self) -> bool:
-        """True if the subscriptions and partitions of all members are known.
+        """True if the subscriptions and partitions of all members are known, but for `undecodable` ones.
 
         Those of a classic group are known only while it is stable: when it rebalances, brokers return none,
         and Kafka 4.0 to 4.4.0 return former ones (KAFKA-21648). Members of Connect and the like send others.

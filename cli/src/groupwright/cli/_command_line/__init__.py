@@ -1,1 +1,1 @@
-"""The parts of a command line that all commands share: connection, output, errors, completion."""
+"""The parts of a command line that all commands share: connection, output, errors, help."""

@@ -27,7 +27,6 @@ _SHORTEST = 12
 _FOLDED = 20
 """Width that names leave to a column that is folded."""
 _UNLIMITED = 100_000  # columns; a pipe has no width, and a cut line is of no use to the program that reads it
-"""Characters that control a terminal or turn the direction of text, but for tabs and line breaks."""
 
 
 class OutputFormat(StrEnum):

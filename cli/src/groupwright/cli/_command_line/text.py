@@ -3,6 +3,7 @@
 import re
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that control a terminal or turn the direction of text, but for tabs and line breaks."""
 
 
 def harmless(text: str) -> str:

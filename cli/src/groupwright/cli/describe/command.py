@@ -28,7 +28,7 @@ from groupwright.core.offsets_topic import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.lag import GroupLag
-    from groupwright.cli._cluster.model import GroupMember, Partitions
+    from groupwright.cli._cluster.model import DescribedGroup, GroupMember, Partitions
 
 PARTITION_COLUMNS = (
     Column("topic", "TOPIC", is_name=True),
@@ -150,7 +150,7 @@ def document(lag: "GroupLag", found: Sequence[str], offsets_partitions: int | No
                 "epoch": member.epoch,
                 "topics": list(member.topics),
                 "topic_regex": member.topic_regex,
-                "assigned": _lists(member.assigned) if group.is_assignment_known else None,
+                "assigned": _assigned(group, member),
                 "target": None if member.target is None else _lists(member.target),
                 "undecodable": member.undecodable,
             }
@@ -174,6 +174,11 @@ def document(lag: "GroupLag", found: Sequence[str], offsets_partitions: int | No
         ],
         "lag": lag.total,
     }
+
+
+def _assigned(group: "DescribedGroup", member: "GroupMember") -> dict[str, list[int]] | None:
+    is_unknown = member.undecodable is not None and not member.assigned
+    return None if is_unknown or not group.is_assignment_known else _lists(member.assigned)
 
 
 def _lists(partitions: "Partitions") -> dict[str, list[int]]:

@@ -14,8 +14,7 @@ from groupwright.cli._command_line.connection import (
     connection_settings,
 )
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
-from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, print_notes, print_rows
-from groupwright.cli._command_line.text import harmless
+from groupwright.cli._command_line.output import Column, Output, OutputFormat, print_notes, print_rows
 from groupwright.core.spelling import did_you_mean
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def groups(
     - groupwright groups 'billing-*' --state Stable --sort lag --output csv
     """
     from groupwright.cli._cluster.client import Cluster
-    from groupwright.cli._cluster.findings import offset_notes
+    from groupwright.cli._cluster.findings import left_out, offset_notes
     from groupwright.cli._cluster.lag import lag_of_groups
 
     with (
@@ -98,16 +97,11 @@ def groups(
         described = cluster.describe([each.id for each in chosen], skip_forbidden=True)
         lags = lag_of_groups(cluster, described)
         print_rows(sorted_rows(chosen, lags, sort), COLUMNS, output)
-    print_notes("groups", offset_notes(each for each in lags.values() if each.is_beyond_end))
-    for broker, reason in silent.items():
-        typer.echo(f"groupwright groups: broker {broker} did not list its groups: {reason}", err=True)
     hidden = [each.id for each in chosen if each.id not in lags]
-    if hidden:
-        typer.echo(
-            f"groupwright groups: these credentials may not describe {harmless(few(hidden))}", err=True
-        )
+    print_notes("groups", offset_notes(each for each in lags.values() if each.is_beyond_end))
+    print_notes("groups", left_out(silent, hidden))
     if not chosen and not silent:
-        typer.echo(f"groupwright groups: {none_chosen(pattern, [each.id for each in listed])}", err=True)
+        print_notes("groups", [none_chosen(pattern, [each.id for each in listed])])
     raise typer.Exit(ExitStatus.INCOMPLETE if silent or hidden else ExitStatus.OK)
 
 

@@ -18,7 +18,6 @@ from groupwright.cli._command_line.connection import (
 from groupwright.cli._command_line.exit import ExitStatus, errors_reported
 from groupwright.cli._command_line.output import Column, Output, OutputFormat, few, print_notes, print_rows
 from groupwright.cli._command_line.suggest import unknown_group
-from groupwright.cli._command_line.text import harmless
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
@@ -91,7 +90,7 @@ def lag(
     """
     from groupwright.cli._cluster.client import Cluster
     from groupwright.cli._cluster.drained import uncommitted, with_messages
-    from groupwright.cli._cluster.findings import offset_notes
+    from groupwright.cli._cluster.findings import left_out, offset_notes
     from groupwright.cli._cluster.lag import lag_of_groups
 
     with errors_reported("lag"):
@@ -114,11 +113,8 @@ def lag(
         ]
         print_rows(found_rows, columns if output is OutputFormat.TABLE else COLUMNS[by], output)
     print_notes("lag", [*offset_notes(lags.values()), *future_notes(lags.values(), times, now)])
-    for broker, reason in silent.items():
-        typer.echo(f"groupwright lag: broker {broker} did not list its groups: {reason}", err=True)
     hidden = [] if groups else [each.id for each in listed if each.id not in lags]
-    if hidden:
-        typer.echo(f"groupwright lag: these credentials may not describe {harmless(few(hidden))}", err=True)
+    print_notes("lag", left_out(silent, hidden))
     raise typer.Exit(ExitStatus.INCOMPLETE if silent or hidden else ExitStatus.OK)
 
 

@@ -1,4 +1,4 @@
-"""A consumer's state after its last rebalance."""
+"""State of a consumer, from which the gauges of its rebalances are read."""
 
 from collections import Counter
 from collections.abc import Mapping

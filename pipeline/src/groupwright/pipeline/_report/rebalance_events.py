@@ -28,10 +28,11 @@ _OF_MEMBERS = ("group_id", "generation", "member_id", "client_id", "assigned", "
 def rebalance_events(rebalances: DataFrame) -> DataFrame:
     """Return one row for each rebalance with the handovers that followed it.
 
-    The columns are those of `rebalances`, and `handovers`, their number. The duration is that from the first
+    The columns are those of `rebalances` that the report shows, `handovers`, their number, and `storm`, which
+    is set if it was at least the fifth of the group within 10 minutes. The duration is that from the first
     start to the last end, since members may measure both rebalances as one. Moves and reprocessed messages
     are totals, or null if one of them is unknown; `generation` and `cause` are those of the rebalance that
-    caused the handovers. `storm` is set if it was at least the fifth of the group within 10 minutes.
+    caused the handovers.
     """
     of_group = Window.partitionBy("group_id").orderBy("completed", "generation")
     is_handover = F.coalesce(F.col("cause") == "handover", F.lit(False))  # noqa: FBT003 - a value

@@ -62,7 +62,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Changes made by a rebalance; the fields are columns of the table `rebalances`."""
+    """Changes made by a rebalance; the fields but `before` and `after` are columns of `rebalances`."""
 
     before: Generation | None
     after: Generation
