@@ -1,16 +1,16 @@
-"""The day of operations: its programme is on the runbooks' page. `make endure` plays it."""
+"""The day of operations: its programme is in the charts' README. `make endure` plays it."""
 
 from pathlib import Path
 
 from charts.dashboards.limits import alerts
 from charts.live.day import DAY, PLANS, Alert, Event, Result, minutes_of, rules, table
 
-RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks" / "README.md"
+PAGE = Path(__file__).parents[1] / "README.md"
 STORM = Event("08:00", "A storm", lambda _: None, {"RebalanceStorm": ("billing",)})
 
 
-def test_the_page_of_the_runbooks_has_the_programme() -> None:
-    page = RUNBOOKS.read_text(encoding="utf-8")
+def test_the_page_has_the_programme() -> None:
+    page = PAGE.read_text(encoding="utf-8")
 
     assert f"\n{table()}\n" in page, "copy the output of python -m charts.live.day --table to the page"
 
