@@ -6,7 +6,7 @@ Run by ``make docs``; a test checks that the pages are up to date.
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
@@ -28,8 +28,6 @@ _COMMANDS_INTRODUCTION = """# Commands and options
 Every command of `groupwright`, made from the code by `make docs`. [The command line](../cli/README.md)
 explains them, with their output and exit statuses.
 """
-_SHARED_BY = 4
-"""The fewest commands of a parent whose common option is listed once for all of them."""
 _HEADING = ("argument or option", "meaning")
 _EVENTS_INTRODUCTION = """# Fields of the events
 
@@ -41,15 +39,21 @@ The fields of each event, made from the schemas by `make docs`.
 
 def commands() -> str:
     """Return the page of all commands."""
-    found = dict(_commands(typer.main.get_command(app), "groupwright"))
-    parents = dict.fromkeys(_parent(name) for name in found)
-    shared = {parent: _shared(found[name] for name in found if _parent(name) == parent) for parent in parents}
-    tables = [
-        f"## Shared by commands of {parent}\n\n{_table(_HEADING, list(rows.values()))}"
-        for parent, rows in shared.items()
-    ]
-    sections = [_section(name, command, shared[_parent(name)]) for name, command in found.items()]
-    return "\n".join([_COMMANDS_INTRODUCTION, *tables, *sections])
+    families: dict[str, dict[str, Any]] = {}
+    for name, command in _commands(typer.main.get_command(app), "groupwright"):
+        families.setdefault(name.rpartition(" ")[0], {})[name] = command
+    shared = {parent: _shared(list(family.values())) for parent, family in families.items()}
+    return "\n".join(
+        [
+            _COMMANDS_INTRODUCTION,
+            *(_shared_section(parent, shared[parent], family) for parent, family in families.items()),
+            *(
+                _section(name, command, shared[parent])
+                for parent, family in families.items()
+                for name, command in family.items()
+            ),
+        ]
+    )
 
 
 def events() -> str:
@@ -73,24 +77,26 @@ def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, command
 
 
-def _parent(name: str) -> str:
-    return name.rpartition(" ")[0]
-
-
-def _shared(commands: Iterable[Any]) -> _Rows:
-    """Return the options that several of the commands have with the same meaning and default."""
+def _shared(commands: Sequence[Any]) -> _Rows:
+    """Return the options that most of the commands have with the same meaning and default."""
     uses = Counter(item for command in commands for item in _rows(command).items())
-    return {name: row for (name, row), count in uses.items() if count >= _SHARED_BY}
+    return {name: row for (name, row), count in uses.items() if count > len(commands) / 2}
+
+
+def _shared_section(parent: str, shared: _Rows, family: dict[str, Any]) -> str:
+    """Return the section of the shared options, each with the commands that have another or none."""
+    rows = []
+    for short, (names, meaning) in shared.items():
+        without = [name for name, command in family.items() if _rows(command).get(short) != shared[short]]
+        rows.append((names, f"{meaning} Not so in: {', '.join(f'`{name}`' for name in without)}."))
+    return f"## Options of most commands of {parent}\n\n{_table(_HEADING, rows)}"
 
 
 def _section(title: str, command: Any, shared: _Rows) -> str:
     summary = (command.help or "").partition("\n\n")[0].replace("\n", " ")
-    rows = _rows(command)
-    common = [name for name, row in rows.items() if shared.get(name) == row]
-    own = [row for name, row in rows.items() if name not in common]
-    table = [_table(_HEADING, own)] if own else []
-    also = [f"Shared: {', '.join(f'`{name}`' for name in common)}.\n"] if common else []
-    return "\n".join([f"## {title}\n\n{summary}\n", *table, *also])
+    own = [row for name, row in _rows(command).items() if shared.get(name) != row]
+    table = f"\n{_table(_HEADING, own)}" if own else ""
+    return f"## {title}\n\n{summary}\n{table}"
 
 
 def _rows(command: Any) -> _Rows:
