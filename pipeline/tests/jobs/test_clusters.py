@@ -28,7 +28,7 @@ from groupwright.testing import LocalKafka, compile_java, find_java, resolve_jar
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.pipeline_chaos.jobs import QUICK
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.endurance]
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 LOOPBACK = "127.0.0.1"
@@ -180,7 +180,6 @@ def test_the_batch_runs_on_a_standalone_cluster_by_the_command_of_the_readme(
 
 
 @pytest.mark.kafka
-@pytest.mark.endurance
 def test_the_stream_runs_on_yarn_by_the_command_of_the_readme(
     kafka: LocalKafka,
     groups: Any,
