@@ -78,6 +78,7 @@ class Row:
 
     title: str
     panels: tuple[Panel, ...]
+    """They fill lines of 24 columns."""
 
 
 class Scope(StrEnum):

@@ -1,6 +1,7 @@
 """Rules of the layout that no type checker sees: imports between parts and rooms."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -171,6 +172,20 @@ def test_no_module_imports_itself_through_others() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" is imported by ".join(error.args[1]))
+
+
+def test_the_changes_file_by_file_name_what_exists() -> None:
+    """Paths of modules leave out `src/groupwright/<part>/`; programs are those of `make docs`."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = page.split("## Five changes, file by file\n")[1].split("\n## ")[0]
+    paths = set(re.findall(r"`([\w.-]+/[\w./-]*)`", section))
+    places = {path: [ROOT / path, ROOT / path.split("/")[0] / "src" / "groupwright" / path] for path in paths}
+    programs = set(re.findall(r"`(python [^`]+)`", section))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+    assert section.count("\n- **") == 5
+    assert {path for path, found in places.items() if not any(place.exists() for place in found)} == set()
+    assert {program for program in programs if f"\t$(BIN)/{program}\n" not in makefile} == set()
 
 
 def test_the_core_needs_the_standard_library_alone() -> None:

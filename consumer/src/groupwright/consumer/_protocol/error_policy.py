@@ -48,6 +48,7 @@ _COORDINATOR_ERRORS = {
     ErrorCode.NOT_COORDINATOR: ErrorAction.REDISCOVER,
 }
 
+# OffsetCommit has these too: a code that is retried here is NONE there, as the commit queue retries commits.
 _MEMBER_ERRORS = {
     **_COORDINATOR_ERRORS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
