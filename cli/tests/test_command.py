@@ -61,6 +61,12 @@ def test_each_package_with_a_command_is_in_the_list_with_its_summary() -> None:
     assert {name: summary(command.help) for name, command in group.commands.items()} == SUMMARIES
 
 
+def test_the_readme_has_a_row_for_each_command_in_the_same_order() -> None:
+    page = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"^\| \[`(\w+)[^`]*`\]", page, re.MULTILINE) == list(SUMMARIES)
+
+
 def test_each_command_with_an_output_has_a_schema() -> None:
     """`group` describes a group in a file, which several commands read."""
     group: Any = typer.main.get_command(app)

@@ -380,7 +380,7 @@ def test_a_result_as_text() -> None:
             {"kafka_version": "3.9"},
             "kafka_version is '3.9': set it to KafkaVersion.KAFKA_3_9 or KafkaVersion.KAFKA_4_3",
         ),
-        ({"assignor": 5}, "assignor is 5: give an assignor object, or the name of one of Kafka's"),
+        ({"assignor": 5}, "assignor is 5: give an assignor object, or the name of a built-in one"),
         ({"processing_ms": (2, 1)}, "processing_ms is (2, 1): set it to the shortest and the longest time"),
     ],
 )

@@ -51,10 +51,9 @@ def run_what_if(
             and streams groups. A KIP-848 group is replayed if `members` has its members, with the same
             `log_partition` and `log_offset`.
         members: `group_members`.
-        assignors: Names of built-in assignors (`range`, `roundrobin`, `sticky`, `cooperative-sticky`,
-            `co-partitioned-sticky`), of the broker's (`broker:uniform`, `broker:range`) or of Java's
-            (`java:sticky`, `java:cooperative-sticky`), or import paths of custom ones,
-            `package.module:Class`.
+        assignors: Names of built-in assignors (`range`, `sticky` and so on), of the broker's
+            (`broker:uniform`, `broker:range`) or of Java's (`java:sticky`, `java:cooperative-sticky`), or
+            import paths of custom ones, `package.module:Class`.
         rebalances: `rebalances`, which has the measured durations; without it partition-seconds are null.
         topics: Topic metadata, sent to every worker: `topic`, `partitions`, and optionally `racks`, an array
             with the racks of each partition's replicas, and `weights`, an array with the weight of each

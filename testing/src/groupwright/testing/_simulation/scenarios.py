@@ -38,7 +38,7 @@ class Settings:
     A pod runs one consumer.
 
     Attributes:
-        assignor: `partition.assignment.strategy`: an assignor, or the name of one of Kafka's.
+        assignor: `partition.assignment.strategy`: an assignor, or the name of a built-in one.
         rebalance_protocol: EAGER or COOPERATIVE (KIP-429); None for COOPERATIVE if the assignor supports it.
             With an assignor that does not, COOPERATIVE makes the leader withhold partitions that another
             member owns, as `groupwright.assignors.withhold_claimed` does.
@@ -123,7 +123,7 @@ class Settings:
     def _check_types(self) -> None:
         _check(
             isinstance(self.assignor, str | Assignor),
-            f"assignor is {self.assignor!r}: give an assignor object, or the name of one of Kafka's",
+            f"assignor is {self.assignor!r}: give an assignor object, or the name of a built-in one",
         )
         for name, kind in _ENUMS.items():
             value, choices = getattr(self, name), [f"{kind.__name__}.{each.name}" for each in kind]
@@ -146,7 +146,7 @@ class Settings:
         """Return the assignor, looked up if it was given by name.
 
         Raises:
-            AssignorError: Kafka has no assignor of this name.
+            AssignorError: No assignor has this name.
         """
         return by_name(self.assignor) if isinstance(self.assignor, str) else self.assignor
 
