@@ -7,6 +7,7 @@ from benchmarks.assignors.results import Results
 from benchmarks.assignors.tables import (
     load_table,
     memory_table,
+    pure_python_table,
     quality_table,
     racks_table,
     speed_table,
@@ -15,41 +16,36 @@ from benchmarks.assignors.tables import (
 from benchmarks.layout import Report, Table, markdown
 
 _ABOUT = """\
-Each contestant does the leader's work between JoinGroup and SyncGroup: from the bytes of all members'
-subscriptions to the bytes of all members' assignments. All read the same bytes, each in its own process, and
-repeat the step. The shortest run counts; for Java that is a run after its compiler has warmed up. The
-cluster's metadata is ready before the clock starts, in each client's own form. The partitions that members
-owned before an event come from the generator of the cells (`benchmarks/assignors/groups.py`), not from a
-contestant, and are as balanced as the subscriptions allow.
+The leader's work between JoinGroup and SyncGroup: from the bytes of all members' subscriptions to the bytes
+of all members' assignments. All read the same bytes, each in its own process: [how it is
+fair](../../benchmarks/assignors/README.md#how-it-is-fair).
 
 A cell is named by assignor, subscriptions, partitions (p), members (m, before the event), topics (t) and
-event. `>30 s`: the contestant did not finish. `lacking`: it has no such assignor, or cannot be given racks
-from outside. `-`: it was not run, because it would take minutes. In the column *reached*, ✓ means that
-Groupwright is no slower than Java and franz-go where it takes more than 5 ms, that it reaches every target
-set for the cell, that the assignment is valid and not worse than any contestant's, and that for `range` and
-`roundrobin` it equals Java's.
-
-Groupwright alone has `load-aware`. Its targets are times: 200 ms for 10,000 partitions and 200 members, 2 s
-for 100,000 and 1,000. Weights are log-normal with a sigma of 1, and known before the clock starts. Before an
-event, partitions are balanced by counts, so that even the step of `STABLE` has to find partitions that move.
+event. The members subscribe to everything (`equal`), each to a random half of the topics (`half`), half of
+them to one half (`disjoint`), each tenth of them to more (`nested`), or to everything but for one member
+(`narrow`). `LEAVE_MANY`: a quarter leaves. `>30 s`: the contestant did not finish. `lacking`: it cannot be
+given racks from outside. ✓ means that Groupwright is no slower than Java and franz-go where it takes more
+than 5 ms, that it reaches every target set for the cell, that the assignment is valid and not worse than any
+contestant's, and that for `range` and `roundrobin` it equals Java's.
 """
 
 _ABOUT_QUALITY = """\
-The first column is Groupwright's sum of squares of all members' loads. The next columns are the differences
-of the other contestants' sums to it. *Moved* counts the partitions that did not stay with an owner that is
-still a member. `cooperative-sticky` withholds them for one round, so the loads of that round are not
-comparable.
+Only the cells in which contestants differ: in all others, those that finish have equal sums and moves.
+Σ load² is Groupwright's sum of squares of all members' loads; *more Σ* is another contestant's difference to
+it. *Moved* counts the partitions that did not stay with an owner that is still a member.
 """
 
 _ABOUT_LOAD = """\
-The load of the busiest member over the average load. It is missing where partitions are withheld for one
-round.
+Groupwright alone has `load-aware`. Its targets are times: 200 ms for 10,000 partitions and 200 members, 2 s
+for 100,000 and 1,000. Weights are log-normal with a sigma of 1, and known before the clock starts. Before an
+event, partitions are balanced by counts, so that even the step of `STABLE` has to find partitions that move.
+The balance is missing where partitions are withheld for one round.
 """
 
 
 def tables(results: Results) -> list[Table]:
     """Return all tables."""
-    makers = (speed_table, quality_table, load_table, racks_table, memory_table)
+    makers = (speed_table, pure_python_table, quality_table, load_table, racks_table, memory_table)
     return [table for table in (maker(results.rows) for maker in makers) if table.rows]
 
 
