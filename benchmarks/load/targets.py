@@ -24,6 +24,11 @@ def findings_of(results: Results) -> list[Finding]:
     ]
 
 
+def worst_of_ideal(run: Run) -> float:
+    """Return the ideal throughput over the sustained one, in the worst window."""
+    return max(window.ideal / window.sustained if window.sustained else 999.0 for window in run.windows)
+
+
 def _judge_shape(shape: str, outcomes: dict[str, Outcome]) -> Iterator[Finding]:
     for name, outcome in outcomes.items():
         if outcome.status is not Status.OK:
@@ -67,7 +72,7 @@ def _beside_ideal(subject: str, ours: Run) -> Iterator[Finding]:
     slower = ours.drain.seconds / ours.drain.ideal_seconds
     text = f"{subject} drains the backlog in {slower:.2f} of the ideal time, wanted {MOST_OF_IDEAL:g}"
     yield Finding(text, slower <= MOST_OF_IDEAL)
-    worst = max(window.ideal / window.sustained if window.sustained else 999.0 for window in ours.windows)
+    worst = worst_of_ideal(ours)
     text = (
         f"{subject} stays within {worst:.2f} of the ideal throughput in the worst of {len(ours.windows)} "
         f"windows, wanted {MOST_OF_IDEAL:g}"

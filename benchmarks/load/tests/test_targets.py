@@ -89,6 +89,6 @@ def test_a_contestant_that_is_missing_is_told() -> None:
 def test_tables_show_what_was_measured() -> None:
     drain, throughput, moves = tables(FINE)
 
-    assert drain.rows[0] == ["hot: Groupwright cooperative-sticky", "1.80", "18.0", "10.0", "1.80", "56"]
-    assert throughput.rows[2][1:] == ["1.04", "980", "1.04", "980", "980", "1,000", "900", "7"]
+    assert drain.rows[0] == ["hot: Groupwright cooperative-sticky", "1.80", "18.0", "1.80", "56", "1.00"]
+    assert throughput.rows[2][1:] == ["1.04", "980", "1.78", "980", "1,000", "1.02", "7"]
     assert moves.rows[1] == ["hot: Java lag-based", "40", "40", "48", "0"]
