@@ -21,41 +21,36 @@ _LOADS = ", ".join(f"{1000 * seconds:.0f} ms (group of {size})" for size, second
 _TIMINGS = ", ".join(f"`{name}={value}`" for name, value in JOIN_TIMINGS.items())
 
 _ABOUT = f"""\
-All clients use the same broker (one node, Kafka's own jars, on this machine). Each runs in its own processes,
-in turns.
+All clients use the same broker (one node, Kafka's own jars, on this machine), in processes of their own, in
+turns: [how it is fair](../../benchmarks/consumer/README.md#how-it-is-fair).
 
-**Throughput.** A topic of {FILLED_PARTITIONS} partitions holds messages of {MESSAGE_BYTES} bytes. A single
-member consumes it and reads each message's error and value. The clock runs from the first message (or batch,
-which does not count) to the last. *CPU s* is the CPU time of the consumer's whole process. Slow runs are
-stopped after a time limit, and their rate until then counts. Every client has its default configuration, with
-one exception: librdkafka stops fetching for a second whenever its queue is full, which hides the clients' own
-cost, so `{next(iter(UNSTALLED))}` is {next(iter(UNSTALLED.values()))} in the first
-table. The last of these tables has the default.
+**Throughput.** A single member consumes a topic of {FILLED_PARTITIONS} partitions with messages of
+{MESSAGE_BYTES} bytes, and reads each message's error and value. *CPU s* is the CPU time of the consumer's
+whole process. Slow runs are stopped after a time limit, and their rate until then counts. Every client has
+its default configuration, with one exception: librdkafka stops fetching for a second whenever its queue is
+full, which hides the clients' own cost, so `{next(iter(UNSTALLED))}` is {next(iter(UNSTALLED.values()))} in
+the first two tables.
 
-**A frozen heap.** Messages are objects that Python's garbage collector follows, so every few ten thousand
-messages it passes over all objects of the process: 15,000 in this program with confluent-kafka alone, 26,000
-with Groupwright; a service often has hundreds of thousands with either. The second table has the same runs
-after `gc.freeze()`, which has the collector leave out what was there at the start.
+**A frozen heap.** Python's garbage collector passes over all objects of the process every few ten thousand
+messages: 15,000 objects in this program with confluent-kafka alone, 26,000 with Groupwright; a service often
+has hundreds of thousands with either. `gc.freeze()` has it leave out what was there at the start.
 
 **Joins.** A group consumes {JOIN_PARTITIONS} partitions, each of which gets a message every {_LOADS}. One
 more member joins. Times are measured from its `subscribe`. *Settled*: the last partition changed owners, and
 the loads differ by at most one. *All consumed*: each partition has delivered a message, produced after the
-join, to its final owner. A *gap* is the longest time in which a partition delivered nothing, starting with
-the last message before the join: the median over the partitions, and the maximum. *Gap before* is the same
-for the second before the join. *Twice* counts messages that were delivered again, *missing* those that were
-never delivered. Each number is from the median run. All members have {_TIMINGS}; the broker has
-`group.initial.rebalance.delay.ms={INITIAL_REBALANCE_DELAY_MS}`. Each Python member is a process, so that none
-waits for another's lock; all Java members of a group are threads of one JVM. The broker and all members share
-the machine's cores, so large groups are slower here than on separate machines.
+join, to its final owner. A *gap* is the longest time in which a partition delivered nothing: the median over
+the partitions, and the maximum. *Gap before* is the same for the second before the join. *Twice* counts
+messages that were delivered again, *missing* those that were never delivered. Each number is from the median
+run. All members have {_TIMINGS}; the broker has
+`group.initial.rebalance.delay.ms={INITIAL_REBALANCE_DELAY_MS}`. The broker and all members share the
+machine's cores, so large groups are slower here than on separate machines.
 
-**Load checks.** A group of {LOAD_CHECK_MEMBERS} consumes as many partitions by `load-aware`, whose leader
-weighs them every second. All weigh the same, until those of one member weigh three times as much. *Wait* is
-the time from the writing of a message until a member has it: its median and maximum. *Before* is
-the second before the weights change; *meanwhile* is from then until a second after the last partition moved,
-in partitions that stay.
+**Load checks.** A group of {LOAD_CHECK_MEMBERS} consumes as many partitions by `load-aware`. All weigh the
+same, until those of one member weigh three times as much. *Wait* is the time from the writing of a message
+until a member has it, in partitions that stay: its median and maximum, before the weights change and until a
+second after the last partition moved.
 
-**Events.** A single member waits in `poll(10)` on an empty topic, while another joins and leaves. The time
-runs from the event's arrival from the network thread to the start of the callback.
+**Events.** A single member waits in `poll(10)` on an empty topic, while another joins and leaves.
 
 **Idle.** A member with partitions waits in `poll(1)` and gets no messages. The CPU time is that of its
 process, including native threads.

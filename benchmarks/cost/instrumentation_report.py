@@ -38,24 +38,14 @@ def _page(results: Results, plot: str | None) -> Iterator[str]:
     yield f"Made by `{results.command}` on {results.date}."
     yield ""
     yield from (f"- {name}: {value}" for name, value in results.machine.items())
-    scrapes = len(results.scrapes[0].milliseconds)
     yield f"""
-A consumer of {results.partitions:,} partitions with instrumentation, and one without, on a real broker. Of
-confluent-kafka's consumer, the instrumentation wraps `poll` and `consume`; Groupwright's measures them
-itself, with instrumentation and without.
+A consumer of {results.partitions:,} partitions with instrumentation, and one without, on a real broker: [how
+each is measured](../../benchmarks/cost/README.md#the-instrumentation). Of confluent-kafka's consumer, the
+instrumentation wraps `poll` and `consume`; Groupwright's measures them itself, with instrumentation and
+without. The broker runs on the same cores, and nothing but the processor limits the rates.
 
-- **Throughput**: both consume messages of 100 bytes, in turns of {results.messages:,}; with work for each
-  message, in turns of a fifth of that. A round is four turns, A B B A or B A A B, so that load of the
-  machine meets both. The result is the median of the means of all pairs of rounds, with the confidence
-  interval of Wilcoxon's signed ranks. Statistics every 15 s with instrumentation, none without. The broker
-  runs on the same cores, and nothing but the processor limits the rates.
-- **CPU** is the processor time per message: of the application's thread, and of the whole process with
-  librdkafka's threads.
-- **Scrape**: `generate_latest` of a consumer that has its statistics; the median of {scrapes}.
-- **Statistics**: once in `statistics.interval.ms`, in the polling thread: parsing, and the lag of each
-  partition.
-- **Memory**: resident memory of a process with ten consumers less that with one, with instrumentation and
-  without; both have statistics.
+*CPU* is the processor time per message: of the application's thread, and of the whole process with
+librdkafka's threads. Statistics are parsed once in `statistics.interval.ms`, in the polling thread.
 """
     if plot is not None:
         yield f"![Ratio of each round, and times of scrapes]({plot})"
@@ -75,23 +65,6 @@ itself, with instrumentation and without.
     )
     yield ""
     yield from markdown(table(results))
-    yield ""
-    yield from markdown(
-        Table(
-            "Series",
-            ["one consumer, one topic", "series", "of which buckets", "scrape, ms", "best, ms"],
-            [
-                [
-                    f"lag by {'partition' if scrape.by_partition else 'topic'}",
-                    f"{scrape.series:,}",
-                    f"{scrape.buckets:,}",
-                    f"{scrape.median:.2f}",
-                    f"{min(scrape.milliseconds):.2f}",
-                ]
-                for scrape in results.scrapes
-            ],
-        )
-    )
     yield ""
 
 

@@ -44,25 +44,20 @@ Records are committed offsets of key version 1 and value version 3, including to
 names of groups and topics. The best round counts.
 
 - **One core**: Spark is `local[1]`. Its JVM and its Python worker share one core. It reads Parquet, decodes,
-  and writes to Spark's `noop` sink. The others decode records that are already in memory. `decode_batch` and
-  the plain loop read Arrow arrays and return Arrow arrays, the loop through named tuples. A second variant of
-  the loop reads bytes objects and returns the named tuples. Kafka's formatter writes JSON that is discarded,
-  after rounds that warm up the JVM's compiler.
+  and writes to Spark's `noop` sink. The others decode records that are already in memory: `decode_batch` and
+  one loop from Arrow arrays to Arrow arrays, another loop from bytes objects to named tuples, and Kafka's
+  formatter to JSON that is discarded, once its compiler is warm.
 - **Two cores**: `local[2]` on two cores.
-- **Memory**: records are generated while they are read. The number is the largest resident memory, sampled
-  every 100 ms.
+- **Memory**: records are generated while they are read. The number is the largest resident memory.
 - **What-if**: from tables in Parquet to a table in Parquet, with `range`, `roundrobin`, `sticky` and
   `cooperative-sticky`. A record is one generation replayed by one assignor. A group has 2 to 16 members and 6
   to 192 partitions. In each generation a member joins, leaves or is replaced.
-- **Derived tables**: one more day of a synthetic fleet, from base tables in Parquet to derived ones. A group
-  has 5 members at the start and a topic of 100 partitions, which 6 or 7 groups read. A day has 20 generations
-  of each group, 6 commits of each of its partitions, and 6 samples of the log-end offsets. Every twentieth
-  group is of KIP-848. A record is a row of `lag` or `rebalances`. The last day is derived on one core and on
-  two, and compared with the second one; `lookback_days` is 7. **Every day**: all days of a fleet of the same
-  kind, one after another in one process, on two cores.
+- **Derived tables**: one more day of a synthetic fleet, from base tables in Parquet to derived ones; [the
+  fleet](../pipeline-at-scale.md#derived-tables). A record is a row of `lag` or `rebalances`. The last day is
+  derived on one core and on two, and compared with the second one. **Every day**: all days of a fleet of the
+  same kind, one after another in one process, on two cores.
 - **Log-end offsets**: a sample of all partitions of one LocalKafka, whose limit of open files bounds them,
-  and of ten brokers in containers: the topics are described, the offsets are queried, and the rows are
-  written. A record is a partition, without further replicas.
+  and of ten brokers in containers. A record is a partition, without further replicas.
 """
 
 
