@@ -8,9 +8,11 @@ import pytest
 from groupwright.assignors import JoinedMember
 from groupwright.consumer import Phase
 from groupwright.consumer._protocol import actions as act
+from groupwright.consumer._protocol.error_policy import Api, ErrorAction, classify
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, MetadataResponse, Offset
 from groupwright.consumer._protocol.transitions import State
+from groupwright.core import ErrorCode, error_name
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Player
@@ -24,16 +26,11 @@ SAME_AGAIN = [
     pytest.param(27, AT_ONCE, id="rebalance in progress"),
     pytest.param(None, ELSEWHERE, id="the connection broke"),
 ]
-TO_THE_USER = [
-    pytest.param(23, id="inconsistent group protocol"),
-    pytest.param(24, id="invalid group id"),
-    pytest.param(26, id="invalid session timeout"),
-    pytest.param(30, id="group authorization failed"),
-    pytest.param(35, id="unsupported version"),
-    pytest.param(81, id="group max size reached"),
-    pytest.param(-1, id="unknown server error"),
-    pytest.param(999, id="an unknown code"),
-]
+TO_THE_USER = {
+    api: [code for code in (*ErrorCode, 999) if classify(api, code) is ErrorAction.FATAL]
+    for api in (Api.JOIN_GROUP, Api.SYNC_GROUP)
+}
+TO_THE_USER[Api.JOIN_GROUP].remove(ErrorCode.MEMBER_ID_REQUIRED)  # no error: the member joins with its id
 
 
 def joins(player: "Player", when: str) -> str:
@@ -226,7 +223,7 @@ def test_ids_that_the_coordinator_does_not_know_are_dropped_at_joining(
     assert not stable.inbox
 
 
-@pytest.mark.parametrize("error", TO_THE_USER)
+@pytest.mark.parametrize("error", TO_THE_USER[Api.JOIN_GROUP], ids=error_name)
 def test_a_refusal_to_join_is_told_and_tried_again_when_the_application_polls(
     stable: "Player", error: int
 ) -> None:
@@ -380,7 +377,7 @@ def test_ids_that_the_coordinator_does_not_know_are_dropped_at_syncing(
     assert not stable.inbox
 
 
-@pytest.mark.parametrize("error", [23, 30, -1, 999])
+@pytest.mark.parametrize("error", TO_THE_USER[Api.SYNC_GROUP], ids=error_name)
 def test_a_refusal_to_sync_is_told_and_tried_again_when_the_application_polls(
     stable: "Player", error: int
 ) -> None:
