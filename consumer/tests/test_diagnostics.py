@@ -2,7 +2,6 @@
 
 import asyncio
 import traceback
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from groupwright.assignors import Assignor, AssignorError, Group, Member, assign
-from groupwright.consumer._coordinator.diagnostics import _HINTS, application_traceback, explain
+from groupwright.consumer._coordinator.diagnostics import application_traceback, explain
 from groupwright.consumer._coordinator.inbox import Reported
 from groupwright.consumer._protocol.actions import ReportError
 from groupwright.consumer._protocol.model import GroupDescription
@@ -54,15 +53,6 @@ def test_a_traceback_without_code_of_the_application_stays_whole() -> None:
     error = raised(AssignorError, _Wrong())
 
     assert application_traceback(error) is error.__traceback__ is not None
-
-
-@pytest.mark.parametrize("hint", _HINTS.values())
-def test_each_hint_is_in_the_list_of_messages(hint: str) -> None:
-    """The list quotes a hint, or its first sentence; a test of the page finds all that it quotes."""
-    page = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
-    quoted = hint.replace("{group!r}", "\N{HORIZONTAL ELLIPSIS}")
-
-    assert f"| `{quoted}`" in page or f"| `{quoted.partition('. ')[0]}.`" in page
 
 
 class _OtherType:

@@ -32,10 +32,11 @@ _HINTS = {
         "group.max.session.timeout.ms"
     ),
     ErrorCode.GROUP_MAX_SIZE_REACHED: (
-        "the group {group!r} has as many members as the broker's group.max.size allows"
+        "the group {group!r} has as many members as the broker's group.max.size allows. Start fewer members, "
+        "or raise the limit"
     ),
 }
-"""By error code, of whichever request, what to change."""
+"""By error code, of whichever request, the cause and what to change."""
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _FENCED = "another consumer has joined with this consumer's group.instance.id; give every consumer its own"
 
