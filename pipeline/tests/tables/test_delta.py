@@ -11,11 +11,13 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import Batch, Tables, TablesError, open_tables
 from groupwright.pipeline._tables.arrow import to_arrow
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._tables.lakehouse import DeltaTables, IcebergTables
+from groupwright.pipeline.record_schemas import INT, STRING, Table, column, make_table, struct
 from groupwright.pipeline.schemas import END_OFFSETS, LAG
 
 FIRST, SECOND = date(2026, 11, 20), date(2026, 11, 21)
@@ -73,6 +75,31 @@ def test_dates_are_replaced_whole(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PySparkException, match="DELTA_REPLACE_WHERE_MISMATCH"):
         tables.replace(END_OFFSETS, rows(spark, 1, day=SECOND), [FIRST])
     assert offsets(tables.read(END_OFFSETS)) == [2, 7]
+
+
+def test_a_table_of_an_older_release_gets_new_columns_and_fields(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows of the older release, which can still write, have nulls in them until they are replaced."""
+    tables = open_tables(spark, str(tmp_path))
+    value, former, added = struct(generation=INT), column("former", INT, ""), column("added", STRING, "")
+    old = make_table("lag", "", column("value", value, ""), former, date="")
+    new = make_table("lag", "", column("value", struct(generation=INT, epoch=INT), ""), added, date="")
+
+    def frame(table: Table, *made: tuple[object, ...]) -> DataFrame:
+        return spark.createDataFrame(made, table.schema).coalesce(1)
+
+    def seen(table: Table) -> list[tuple[object, ...]]:
+        read = tables.read(table)
+        assert read.schema.simpleString() == table.schema.simpleString()
+        return sorted((row.date, *row.value, row[1]) for row in read.collect())
+
+    tables.add(old, frame(old, ((1,), 5, FIRST), ((2,), 5, SECOND)), Batch("stream", 0))
+    assert seen(new) == [(FIRST, 1, None, None), (SECOND, 2, None, None)]
+    stray = frame(new, ((3, 4), "new", SECOND)).withColumn("stray", F.lit(1))
+    tables.replace(new, stray, [SECOND])
+    tables.add(old, frame(old, ((5,), 6, SECOND)), Batch("stream", 1))
+    assert seen(new) == [(FIRST, 1, None, None), (SECOND, 3, 4, "new"), (SECOND, 5, None, None)]
+    assert seen(old) == [(FIRST, 1, 5), (SECOND, 3, None), (SECOND, 5, 6)]
+    assert DeltaTable(str(tmp_path / "lag")).schema().to_arrow().names == ["value", "former", "date", "added"]
 
 
 def test_small_files_become_one_and_old_dates_go(spark: SparkSession, tmp_path: Path) -> None:

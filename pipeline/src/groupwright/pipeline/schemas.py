@@ -1,6 +1,6 @@
 """Schemas of the tables of the jobs: the meaning of a row, and the columns with their types and meanings.
 
-`python -m groupwright.pipeline.reference` generates TABLES.md from this module. All timestamps are in UTC.
+`python -m groupwright.pipeline.reference` generates TABLES.md from them. All timestamps are in UTC.
 All columns are nullable.
 """
 

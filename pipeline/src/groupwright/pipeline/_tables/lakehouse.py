@@ -6,7 +6,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline._tables.arrow import empty_frame
@@ -18,6 +18,8 @@ from groupwright.pipeline.schemas import PARTITION_COLUMN, Table
 _BATCH = "groupwright.batch"
 _CONFLICT = "[DELTA_CONCURRENT_"
 """Start of Delta's errors of a commit that another one has preceded."""
+_EVOLVE = {"mergeSchema": "true"}
+"""Option of both formats: a write adds the columns, and fields of structs, that the table lacks."""
 _KEPT_SNAPSHOTS = timedelta(days=7)
 
 
@@ -54,9 +56,7 @@ class DeltaTables:
         """See `Tables.read`."""
         if not self._exists(table):
             return empty_frame(self._spark, table)
-        return _between(self._spark.read.format("delta").load(self._path(table)), since, until).select(
-            *table.columns
-        )
+        return _select(self._spark.read.format("delta").load(self._path(table)), table, since, until)
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
         """See `Tables.compact`."""
@@ -77,9 +77,9 @@ class DeltaTables:
             self._delta(table).vacuum()
 
     def _save(self, table: Table, rows: DataFrame, mode: str, options: Mapping[str, str]) -> None:
-        writer = rows.write.format("delta").mode(mode).partitionBy(PARTITION_COLUMN).options(**options)
+        writer = rows.select(*table.columns).write.format("delta").mode(mode).partitionBy(PARTITION_COLUMN)
         try:
-            writer.save(self._path(table))
+            writer.options(**options, **_EVOLVE).save(self._path(table))
         except (PySparkException, Py4JError) as error:
             if _CONFLICT not in str(error):
                 raise
@@ -120,18 +120,18 @@ class IcebergTables:
         id_ = f"{batch.writer}-{batch.number:012d}"
         snapshots = self._spark.table(f"{self._name(table)}.snapshots")
         if snapshots.where(F.col("summary")[_BATCH] == id_).isEmpty():
-            rows.writeTo(self._name(table)).option(f"snapshot-property.{_BATCH}", id_).append()
+            self._writer(table, rows).option(f"snapshot-property.{_BATCH}", id_).append()
 
     def replace(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """See `Tables.replace`."""
         _check(self._lease)
         self._create(table)
-        rows.writeTo(self._name(table)).overwrite(F.col(PARTITION_COLUMN).isin(*dates))
+        self._writer(table, rows).overwrite(F.col(PARTITION_COLUMN).isin(*dates))
 
     def read(self, table: Table, *, since: date | None = None, until: date | None = None) -> DataFrame:
         """See `Tables.read`."""
         self._create(table)
-        return _between(self._spark.table(self._name(table)), since, until).select(*table.columns)
+        return _select(self._spark.table(self._name(table)), table, since, until)
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
         """See `Tables.compact`."""
@@ -159,8 +159,15 @@ class IcebergTables:
 
     def _create(self, table: Table) -> None:
         if not self._spark.catalog.tableExists(self._name(table)):
-            empty = empty_frame(self._spark, table)
-            empty.writeTo(self._name(table)).using("iceberg").partitionedBy(F.col(PARTITION_COLUMN)).create()
+            writer = empty_frame(self._spark, table).writeTo(self._name(table)).using("iceberg")
+            # Spark would reject rows with new columns before Iceberg can add these to the table.
+            writer = writer.tableProperty("write.spark.accept-any-schema", "true")
+            writer.partitionedBy(F.col(PARTITION_COLUMN)).create()
+
+    def _writer(self, table: Table, rows: DataFrame) -> DataFrameWriterV2:
+        # A new column comes last in the table, but not in the rows.
+        options = {**_EVOLVE, "check-ordering": "false"}
+        return rows.select(*table.columns).writeTo(self._name(table)).options(**options)
 
     def _name(self, table: Table) -> str:
         return f"{self._root}.{table.name}"
@@ -171,10 +178,13 @@ def _check(lease: WriteLease | None) -> None:
         lease.check()
 
 
-def _between(rows: DataFrame, since: date | None, until: date | None) -> DataFrame:
+def _select(rows: DataFrame, table: Table, since: date | None, until: date | None) -> DataFrame:
     if since is not None:
         rows = rows.where(F.col(PARTITION_COLUMN) >= F.lit(since))
-    return rows if until is None else rows.where(F.col(PARTITION_COLUMN) <= F.lit(until))
+    if until is not None:
+        rows = rows.where(F.col(PARTITION_COLUMN) <= F.lit(until))
+    # Columns, and fields of structs, that a table of an older release lacks become nulls of their types.
+    return rows.to(table.schema)
 
 
 def _before(since: date) -> str:

@@ -33,7 +33,8 @@ class WriteLease(Protocol):
 class Tables(Protocol):
     """The tables under one root. Only one job may write at a time; any number may read.
 
-    All methods but `read` raise a `TablesError` if the job has lost its lease.
+    All methods but `read` raise a `TablesError` if the job has lost its lease. Columns that a table of an
+    older release lacks are read as null, and added by the next `add` or `replace`.
     """
 
     def add(self, table: Table, rows: DataFrame, batch: Batch) -> None:

@@ -1,16 +1,21 @@
 """Schemas of the what-if tables."""
 
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from groupwright.pipeline.record_schemas import DATE, DOUBLE, INT, LONG, PARTITION_COLUMN, STRING, TIME, Table
+from groupwright.pipeline.record_schemas import (
+    DATE,
+    DOUBLE,
+    GROUP_ID,
+    INT,
+    LONG,
+    PARTITION_COLUMN,
+    STRING,
+    TIME,
+    Table,
+    column,
+)
 
-
-def _column(name: str, kind: DataType, comment: str) -> StructField:
-    return StructField(name, kind, nullable=True, metadata={"comment": comment})
-
-
-_GROUP = _column("group_id", STRING, "The consumer group.")
-_ASSIGNOR = _column(
+_ASSIGNOR = column(
     "assignor",
     STRING,
     "Name of a built-in assignor, import path of a custom one, or `actual` for the recorded assignments.",
@@ -22,54 +27,54 @@ WHAT_IF_GENERATIONS = Table(
     "it, or as recorded.",
     StructType(
         [
-            _GROUP,
+            GROUP_ID,
             _ASSIGNOR,
-            _column("generation", INT, "The generation."),
-            _column("time", TIME, "When it was written."),
-            _column("members", INT, "Number of members."),
-            _column("partitions", INT, "Number of known partitions of the subscribed topics."),
-            _column(
+            column("generation", INT, "The generation."),
+            column("time", TIME, "When it was written."),
+            column("members", INT, "Number of members."),
+            column("partitions", INT, "Number of known partitions of the subscribed topics."),
+            column(
                 "stopped",
                 INT,
                 "Partitions that stop: with an eager assignor all that had an owner, with a cooperative one "
                 "those that move and those whose owner has left. Null if the recorded assignor is unknown.",
             ),
-            _column(
+            column(
                 "partition_seconds",
                 DOUBLE,
                 "Sum of the times for which these partitions stop, from measured durations; null if unknown.",
             ),
-            _column(
+            column(
                 "moved",
                 INT,
                 "Partitions taken from a member that could have kept them: it is still a subscriber.",
             ),
-            _column("min_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
-            _column("imbalance", INT, "Maximum minus minimum partitions per member."),
-            _column("held_seconds", DOUBLE, "Time until the next generation; null for the last one."),
-            _column(
+            column("min_moves", INT, "The minimum of these moves for an optimally balanced assignment."),
+            column("imbalance", INT, "Maximum minus minimum partitions per member."),
+            column("held_seconds", DOUBLE, "Time until the next generation; null for the last one."),
+            column(
                 "peak_load",
                 DOUBLE,
                 "The largest load of a member divided by the mean load; null if weights are unknown.",
             ),
-            _column(
+            column(
                 "topic_spread",
                 DOUBLE,
                 "Maximum minus minimum partitions of a topic per subscriber, averaged over topics.",
             ),
-            _column(
+            column(
                 "rack_mismatches",
                 INT,
                 "Partitions whose owner is in a rack without a replica; null if racks are unknown.",
             ),
-            _column(
+            column(
                 "rounds",
                 INT,
                 "Rebalances needed: more than 1 for a cooperative assignor that moves partitions.",
             ),
-            _column("seconds", DOUBLE, "Computing time; close to 0 for a cached result."),
-            _column("error", STRING, "Why the assignor has no result; members keep their partitions."),
-            _column(PARTITION_COLUMN, DATE, "Date of `time`."),
+            column("seconds", DOUBLE, "Computing time; close to 0 for a cached result."),
+            column("error", STRING, "Why the assignor has no result; members keep their partitions."),
+            column(PARTITION_COLUMN, DATE, "Date of `time`."),
         ]
     ),
     derived=True,
@@ -79,44 +84,44 @@ WHAT_IF = Table(
     "A group's whole history, replayed with an assignor.",
     StructType(
         [
-            _GROUP,
+            GROUP_ID,
             _ASSIGNOR,
-            _column("rebalances", LONG, "Number of generations with members, without handovers."),
-            _column("stopped", LONG, "Partitions stopped, in total; null if unknown for one of them."),
-            _column("stopped_actual", LONG, "Partitions that were actually stopped; null if unknown."),
-            _column(
+            column("rebalances", LONG, "Number of generations with members, without handovers."),
+            column("stopped", LONG, "Partitions stopped, in total; null if unknown for one of them."),
+            column("stopped_actual", LONG, "Partitions that were actually stopped; null if unknown."),
+            column(
                 "partition_seconds",
                 DOUBLE,
                 "Sum of the times for which partitions stopped; null if unknown for one of them.",
             ),
-            _column("partition_seconds_actual", DOUBLE, "The same, as recorded."),
-            _column("moved", LONG, "Partitions moved, in total."),
-            _column("min_moves", LONG, "The minimum of moves needed, in total."),
-            _column("moved_actual", LONG, "Partitions that were actually moved."),
-            _column(
+            column("partition_seconds_actual", DOUBLE, "The same, as recorded."),
+            column("moved", LONG, "Partitions moved, in total."),
+            column("min_moves", LONG, "The minimum of moves needed, in total."),
+            column("moved_actual", LONG, "Partitions that were actually moved."),
+            column(
                 "imbalance_mean",
                 DOUBLE,
                 "The mean imbalance over time: each generation counts for as long as it was held.",
             ),
-            _column("imbalance_max", INT, "The largest."),
-            _column("peak_load_mean", DOUBLE, "The mean of `peak_load` over time; null if unknown."),
-            _column("topic_spread_mean", DOUBLE, "The mean topic spread."),
-            _column(
+            column("imbalance_max", INT, "The largest."),
+            column("peak_load_mean", DOUBLE, "The mean of `peak_load` over time; null if unknown."),
+            column("topic_spread_mean", DOUBLE, "The mean topic spread."),
+            column(
                 "rack_mismatches_mean",
                 DOUBLE,
                 "The mean of `rack_mismatches`; null if racks are unknown.",
             ),
-            _column(
+            column(
                 "rounds",
                 LONG,
                 "Rebalances, including the handovers of a cooperative assignor.",
             ),
-            _column("seconds", DOUBLE, "Computing time."),
-            _column("errors", LONG, "Generations without a result."),
-            _column("error", STRING, "One of its errors."),
-            _column("since", TIME, "Time of the first generation."),
-            _column("until", TIME, "Time of the last generation."),
-            _column(PARTITION_COLUMN, DATE, "Date of `until`."),
+            column("seconds", DOUBLE, "Computing time."),
+            column("errors", LONG, "Generations without a result."),
+            column("error", STRING, "One of its errors."),
+            column("since", TIME, "Time of the first generation."),
+            column("until", TIME, "Time of the last generation."),
+            column(PARTITION_COLUMN, DATE, "Date of `until`."),
         ]
     ),
     derived=True,
