@@ -149,7 +149,10 @@ def _default(parameter: Any) -> str:
 
 def _event(title: str, schema: str) -> Iterator[str]:
     definition = json.loads((_SCHEMAS / schema).read_text(encoding="utf-8"))
-    rows = list(_fields(definition, definition.get("$defs", {})))
+    names: dict[tuple[str, str], list[str]] = {}  # fields that are alike share a row
+    for name, kind, meaning in _fields(definition, definition.get("$defs", {})):
+        names.setdefault((kind, meaning), []).append(name)
+    rows = [(", ".join(alike), *row) for row, alike in names.items()]
     yield f"## {title}\n\n[`{schema}`](../instrumentation/src/groupwright/instrumentation/{schema})\n"
     yield _table(("field", "type", "meaning"), rows)
 
