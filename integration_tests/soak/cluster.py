@@ -275,6 +275,17 @@ class Groups:
                 group.wait_until_progress()
             except LoadedGroupError as error:
                 yield client, f"{name}: {error}"
+                self._restart(group, name)
+
+    def _restart(self, group: LoadedGroup, name: str) -> None:
+        """Kill a group's members and start others, as an operator would, or it would stop for good."""
+        flavor = next(flavor for flavor in FLAVORS if flavor.name == name)
+        for member in [each for each in group.members if not each.was_asked_to_leave]:
+            if not member.has_ended:
+                group.kill(member)
+            else:
+                group.members.remove(member)
+            self._start(group, flavor)
 
     def finish(self, result: Result) -> None:
         """Let the groups consume everything and leave; add what they have shown to the result."""
