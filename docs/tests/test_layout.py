@@ -7,6 +7,7 @@ import sys
 import tomllib
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,15 @@ def test_each_part_is_a_room_with_everything_in_it(part: str) -> None:
     assert (ROOT / part / "README.md").is_file()
     assert (ROOT / part / "src" / "groupwright" / part / "py.typed").is_file()
     assert list((ROOT / part / "tests").glob("test_*.py"))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_public_name_of_a_part_is_there(part: str) -> None:
+    """Some parts import a name on first use, from the module that a table has beside `__all__`."""
+    package = import_module(f"groupwright.{part}")
+
+    assert [name for name in package.__all__ if not hasattr(package, name)] == []
+    assert set(vars(package).get("_MODULES", {})) <= set(package.__all__)
 
 
 @pytest.mark.parametrize("part", PARTS)
