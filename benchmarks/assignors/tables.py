@@ -113,16 +113,17 @@ def load_table(rows: list[Row]) -> Table:
 
 
 def memory_table(rows: list[Row]) -> Table:
-    """Return the processes' peak memory in the largest cells."""
+    """Return the processes' peak memory in the largest groups: the most of all their events."""
     contestants = (GROUPWRIGHT, JAVA, FRANZ_GO)
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.case.partitions >= MEMORY_PARTITIONS:
+            groups.setdefault(row.case.name.rpartition("/")[0], []).append(row)
     return Table(
-        f"Peak memory of the whole process, inputs included, in MB ({MEMORY_PARTITIONS:,} partitions)",
-        ["cell", *contestants],
-        [
-            [row.case.name, *(_peak(row.outcomes.get(name)) for name in contestants)]
-            for row in rows
-            if row.case.partitions >= MEMORY_PARTITIONS
-        ],
+        "Peak memory of the whole process, inputs included, in MB "
+        f"({MEMORY_PARTITIONS:,} partitions, the most of all events)",
+        ["group", *contestants],
+        [[group, *(_peak(events, name) for name in contestants)] for group, events in groups.items()],
     )
 
 
@@ -203,5 +204,6 @@ def _number(number: int | None) -> str:
     return _NOTHING if number is None else f"{number:,}"
 
 
-def _peak(outcome: Outcome | None) -> str:
-    return f"{outcome.peak / 1e6:,.0f}" if outcome is not None and outcome.peak else _NOTHING
+def _peak(rows: list[Row], name: str) -> str:
+    most = max((row.outcomes[name].peak for row in rows if name in row.outcomes), default=0)
+    return f"{most / 1e6:,.0f}" if most else _NOTHING
