@@ -16,7 +16,7 @@ from groupwright.assignors.errors import GroupwrightError
 def main(
     *, quick: Quick = False, only: Only = "*", output: Output = None, show_cells: ListCells = False
 ) -> None:
-    """Measure the consumer: throughput, a join, the latency of its events, and what it takes when idle."""
+    """Measure the consumer: throughput, joins, leaves, kills, deploys, the latency of events, and idling."""
     effort = QUICK if quick else FULL
     cells = chosen(effort.cells, only, only_list=show_cells)
     shell = Shell("consumer")

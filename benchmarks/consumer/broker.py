@@ -1,15 +1,23 @@
 """Broker of the benchmark, and its topics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # as documented
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
-from benchmarks.consumer.plan import INITIAL_REBALANCE_DELAY_MS, MESSAGE_BYTES
+from benchmarks.consumer.plan import INITIAL_REBALANCE_DELAY_MS, KIP_848_MINIMA, MESSAGE_BYTES
 from benchmarks.consumer.processes import programs
 from groupwright.testing._kafka.local_kafka import LocalKafka
 
 _FLUSH_SECONDS = 60.0
+_SETTING_SECONDS = 30.0
 _QUEUE_BYTES_KB = 262_144
 
 
@@ -17,6 +25,7 @@ def new_broker() -> LocalKafka:
     """Return the broker, not yet started."""
     config = {
         "group.initial.rebalance.delay.ms": INITIAL_REBALANCE_DELAY_MS,
+        **KIP_848_MINIMA,
         # Allocating an index page may take tens of milliseconds on ext4; 300 partitions would do it at once.
         "log.index.interval.bytes": 2**31 - 1,
     }
@@ -43,6 +52,22 @@ def fill(broker: LocalKafka, topic: str, partitions: int, messages: int) -> None
         producer.produce(topic, value, partition=number % partitions)
     if left := producer.flush(_FLUSH_SECONDS):
         raise TimeoutError(f"the broker did not take {left} messages in {_FLUSH_SECONDS} s")
+
+
+def set_group_timings(servers: str, group: str, timings: Mapping[str, int]) -> None:
+    """Set the timings of a group by KIP-848, whose members get them from the broker.
+
+    Raises:
+        KafkaException: The broker rejects them.
+    """
+    entries = [
+        ConfigEntry(f"consumer.{name}", str(value), incremental_operation=AlterConfigOpType.SET)
+        for name, value in timings.items()
+    ]
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
+    admin = AdminClient({"bootstrap.servers": servers})
+    for altered in admin.incremental_alter_configs([resource]).values():
+        altered.result(_SETTING_SECONDS)
 
 
 @contextmanager

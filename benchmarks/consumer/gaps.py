@@ -1,4 +1,4 @@
-"""Deliveries around a join: time of the first one, gaps, duplicates and missing messages.
+"""Deliveries around a change of members: time of the first one, gaps, duplicates and missing messages.
 
 These are measures of many messages, as arrays: no rule of `groupwright.testing.groups` is applied.
 """
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.consumer.ownership import Change
-from benchmarks.consumer.results import Gaps, JoinRun, LoadCheckRun, Waits
+from benchmarks.consumer.results import Gaps, LoadCheckRun, MemberChangeRun, Waits
 
 Received = NDArray[np.int64]
 """A message a row: the member, when it came (µs), its partition, its offset, when it was written (ms)."""
 
 _MICROSECONDS = 1_000_000
 _BEFORE = 1 * _MICROSECONDS
-"""Time before the join over which the gaps before it are measured."""
+"""Time before the change over which the gaps before it are measured."""
 
 
 def read_received(folder: Path, members: int) -> Received:
@@ -30,40 +30,38 @@ def read_received(folder: Path, members: int) -> Received:
     return table[np.argsort(table[:, 1], kind="stable")]
 
 
-def judge_join(
+def judge_member_change(
     received: Received,
-    joined: int,
+    since: int,
     changes: Sequence[Change],
     before: Mapping[int, int],
     after: Mapping[int, int],
-) -> JoinRun:
-    """Measure the effect of a join on a group.
+) -> MemberChangeRun:
+    """Measure the effect of a change of a group's members.
 
     Args:
         received: Messages received by all members.
-        joined: When the new member subscribed, in microseconds.
-        changes: Partitions assigned and revoked since the join.
-        before: The owner of each partition before the join.
+        since: When the new member subscribed, or the first member ended, in microseconds.
+        changes: Partitions assigned and revoked since then.
+        before: The owner of each partition before the change.
         after: The owner of each partition at the end.
 
     Raises:
-        ValueError: A partition delivered nothing to its last owner, or nothing in the second before the join.
+        ValueError: A partition delivered nothing to its last owner, or nothing in the second before.
     """
     kept = {partition for partition, owner in after.items() if before.get(partition) == owner}
-    consumed = max(
-        _resumed(received, joined, changes, partition, owner) for partition, owner in after.items()
-    )
-    around = received[received[:, 1] >= joined - _BEFORE]
-    calm = around[around[:, 1] < joined]
+    consumed = max(_resumed(received, since, changes, partition, owner) for partition, owner in after.items())
+    calm = received[(received[:, 1] >= since - _BEFORE) & (received[:, 1] < since)]
+    around = received[received[:, 1] >= since - _BEFORE]
     if silent := after.keys() - set(calm[:, 2].tolist()):
-        raise ValueError(f"partition {min(silent)} was not consumed in the second before the join")
-    twice, missing = _delivery(around)
-    return JoinRun(
-        settled=(max(change.at for change in changes) - joined) / _MICROSECONDS,
-        consumed=(consumed - joined) / _MICROSECONDS,
-        kept=_gaps(around, kept, joined),
-        moved=_gaps(around, after.keys() - kept, joined),
-        before=_gaps(calm, after.keys(), joined - _BEFORE),
+        raise ValueError(f"partition {min(silent)} was not consumed in the second before the change")
+    twice, missing = _delivery(received, since - _BEFORE)
+    return MemberChangeRun(
+        settled=(max(change.at for change in changes) - since) / _MICROSECONDS,
+        consumed=(consumed - since) / _MICROSECONDS,
+        kept=_gaps(around, kept, since),
+        moved=_gaps(around, after.keys() - kept, since),
+        before=_gaps(calm, after.keys(), since - _BEFORE),
         twice=twice,
         missing=missing,
     )
@@ -89,7 +87,7 @@ def judge_load_check(
     at = received[:, 1]
     calm = received[(at >= heavier - _BEFORE) & (at < heavier)]
     around = received[(at >= heavier) & (at <= max(change.at for change in changes) + _BEFORE)]
-    twice, missing = _delivery(received[at >= heavier - _BEFORE])
+    twice, missing = _delivery(received, heavier - _BEFORE)
     return LoadCheckRun(
         moved=sum(owner != before[partition] for partition, owner in after.items()),
         before=_waits(calm),
@@ -107,17 +105,19 @@ def _waits(received: Received) -> Waits:
     return Waits(len(waits), float(np.median(waits)), float(waits.max()))
 
 
-def _resumed(received: Received, joined: int, changes: Sequence[Change], partition: int, owner: int) -> int:
-    """Return the time at which the partition's last owner received the first message written after the join.
+def _resumed(received: Received, changed: int, changes: Sequence[Change], partition: int, owner: int) -> int:
+    """Return when the partition's last owner received the first message written after the change.
 
     Only messages received since the owner's last assignment of the partition count.
     """
     gains = [
         each.at for each in changes if each.gained and each.member == owner and partition in each.partitions
     ]
-    since = max([joined, *gains])
+    since = max([changed, *gains])
     member, came, number, _, written = received.T
-    found = received[(member == owner) & (number == partition) & (came >= since) & (written * 1000 >= joined)]
+    found = received[
+        (member == owner) & (number == partition) & (came >= since) & (written * 1000 >= changed)
+    ]
     if not len(found):
         raise ValueError(f"member {owner} got nothing from partition {partition} at the end")
     return int(found[0, 1])
@@ -135,12 +135,18 @@ def _gaps(received: Received, partitions: Collection[int], since: int) -> Gaps:
     return Gaps(len(longest), float(np.median(longest)) / _MICROSECONDS, max(longest) / _MICROSECONDS)
 
 
-def _delivery(received: Received) -> tuple[int, int]:
-    """Return the number of duplicates, and of messages missing between a partition's first and last."""
+def _delivery(received: Received, since: int) -> tuple[int, int]:
+    """Return the number of messages delivered again since a time, and of those missing since then.
+
+    Missing is what lies between a partition's first and last message, and was never delivered.
+    """
     twice = missing = 0
     for partition in np.unique(received[:, 2]):
-        offsets = received[received[:, 2] == partition][:, 3]
-        different = np.unique(offsets)
-        twice += len(offsets) - len(different)
-        missing += int(different[-1] - different[0]) + 1 - len(different)
+        of_it = received[received[:, 2] == partition]
+        is_since = of_it[:, 1] >= since
+        _, first_deliveries = np.unique(of_it[:, 3], return_index=True)
+        twice += int(is_since.sum()) - int(is_since[first_deliveries].sum())
+        different = np.unique(of_it[is_since, 3])
+        if len(different):
+            missing += int(different[-1] - different[0]) + 1 - len(different)
     return twice, missing

@@ -3,24 +3,32 @@
 import itertools
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
+from benchmarks.consumer.broker import set_group_timings
 from benchmarks.consumer.contestants import Client, python
-from benchmarks.consumer.gaps import judge_join, judge_load_check, read_received
+from benchmarks.consumer.gaps import judge_load_check, judge_member_change, read_received
 from benchmarks.consumer.ownership import Ownership, read_change
 from benchmarks.consumer.plan import (
     JAVA,
     JOIN_PARTITIONS,
     JOIN_TIMINGS,
+    KILL_TIMINGS,
+    KIP_848,
+    KIP_848_SETTINGS,
     LOAD_CHECK_MEMBERS,
     LOAD_CHECK_TIMINGS,
+    Cell,
     Contestant,
     Effort,
+    MemberChange,
 )
 from benchmarks.consumer.processes import Programs, RunFailedError, measured, programs
-from benchmarks.consumer.results import EventRun, FetchRun, IdleRun, JoinRun, LoadCheckRun, Status
+from benchmarks.consumer.results import EventRun, FetchRun, IdleRun, LoadCheckRun, MemberChangeRun, Status
 
 _STARTING_SECONDS = 60.0
 """Time limit of a contestant outside of the measurement."""
@@ -29,8 +37,11 @@ _SETTLING_SECONDS = 60.0
 _STEADY_SECONDS = 3.0
 """Time without changes after which a group counts as settled."""
 
+_COMMITTED_SECONDS = 8.0
+"""The same before a member ends: by then each has committed, every 5 s by default."""
+
 _AFTER_SECONDS = 5.0
-"""The same after the join: by then all partitions must be consumed again."""
+"""The same after the change: by then all partitions must be consumed again."""
 
 _DISTURBANCE_SECONDS = 20.0
 _BATCH = 500
@@ -99,31 +110,73 @@ def idle(place: Place, contestant: Contestant, effort: Effort) -> IdleRun:
     return IdleRun(**measured(python("idle"), settings, _STARTING_SECONDS + effort.idle_seconds))
 
 
-def join(place: Place, contestant: Contestant, client: Client, size: int, topic: str) -> JoinRun:
-    """Measure a join to a group of this size that consumes a topic under load.
+def change_members(
+    place: Place, contestant: Contestant, client: Client, change: MemberChange, topic: str
+) -> MemberChangeRun:
+    """Measure a change of the members of a group that consumes a topic under load.
 
     Raises:
         RunFailedError: The group does not settle, or a member fails.
     """
-    ownership = Ownership(JOIN_PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="groupwright-bench-") as name, programs() as running:
-        settings = place.settings(contestant, topic)
-        settings |= {"assignor": contestant.way, "folder": name, **JOIN_TIMINGS}
-        for first, last in _processes(client, size):
+        settings = place.settings(contestant, topic) | {"folder": name}
+        timings = KILL_TIMINGS if change.kind is Cell.KILL else JOIN_TIMINGS
+        settings |= _membership(settings, contestant, timings)
+        for first, last in _processes(client, change.members):
             running.start(client.members, settings | {"first": first, "last": last})
         running.await_all("ready")
-        running.order(f"join 0 {size - 1}")
-        _settle(running, ownership, size, _STEADY_SECONDS)
-        before, past = ownership.owners(), len(ownership.changes)
-        running.order(f"join {size} {size}")
-        joined = _settle(running, ownership, size + 1, _AFTER_SECONDS)
+        group = _Group(running)
+        running.order(f"join 0 {change.size - 1}")
+        group.settle(change.size, _STEADY_SECONDS if change.kind is Cell.JOIN else _COMMITTED_SECONDS)
+        before, past = group.ownership.owners(), len(group.ownership.changes)
+        since = _begin(change, group)
+        group.settle(change.size_after, _AFTER_SECONDS)
         running.order("stop")
         running.await_all("done")
-        received = read_received(Path(name), size + 1)
+        received = read_received(Path(name), change.members)
+    changes, after = group.ownership.changes[past:], group.ownership.owners()
     try:
-        return judge_join(received, joined, ownership.changes[past:], before, ownership.owners())
+        return judge_member_change(received, since, changes, before, after)
     except ValueError as error:
         raise RunFailedError(Status.FAILED, str(error)) from error
+
+
+def _membership(
+    settings: Mapping[str, object], contestant: Contestant, timings: Mapping[str, int]
+) -> dict[str, object]:
+    """Return the settings of members with this assignor or protocol; those at the broker are set here.
+
+    Raises:
+        RunFailedError: The broker has no such protocol.
+    """
+    if contestant.way != KIP_848:
+        return {"assignor": contestant.way, **timings}
+    try:
+        set_group_timings(str(settings["servers"]), str(settings["group"]), timings)
+    except KafkaException as error:
+        raise RunFailedError(Status.LACKING, str(error)) from error
+    return dict(KIP_848_SETTINGS)
+
+
+def _begin(change: MemberChange, group: "_Group") -> int:
+    """Give the orders of a change, a deploy's until the last member consumes; return the time of the first.
+
+    Raises:
+        RunFailedError: A member does not follow, or fails.
+    """
+    if change.kind is Cell.JOIN:
+        group.running.order(f"join {change.size} {change.size}")
+        return group.time_of("subscribed", change.size)
+    if change.kind is not Cell.DEPLOY:
+        group.running.order(f"{change.kind} 0")
+        return group.time_of("ends", 0)
+    for member in range(change.size):
+        successor = change.size + member
+        group.running.order(f"leave {member}")
+        group.time_of("ended", member)
+        group.running.order(f"join {successor} {successor}")
+        group.time_of("consumes", successor)
+    return group.time_of("ends", 0)
 
 
 def check_load(place: Place, contestant: Contestant, client: Client, topic: str) -> LoadCheckRun:
@@ -132,73 +185,115 @@ def check_load(place: Place, contestant: Contestant, client: Client, topic: str)
     Raises:
         RunFailedError: The group does not settle, nothing moves, or a member fails.
     """
-    ownership = Ownership(JOIN_PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="groupwright-bench-") as name, programs() as running:
         settings = place.settings(contestant, topic)
         settings |= {"assignor": contestant.way, "folder": name, **LOAD_CHECK_TIMINGS}
-        for first, last in _processes(client, LOAD_CHECK_MEMBERS - 1):
+        for first, last in _processes(client, LOAD_CHECK_MEMBERS):
             running.start(client.members, settings | {"first": first, "last": last})
         running.await_all("ready")
+        group = _Group(running)
         running.order(f"join 0 {LOAD_CHECK_MEMBERS - 1}")
-        _settle(running, ownership, LOAD_CHECK_MEMBERS, _STEADY_SECONDS)
-        before, past = ownership.owners(), len(ownership.changes)
+        group.settle(LOAD_CHECK_MEMBERS, _STEADY_SECONDS)
+        before, past = group.ownership.owners(), len(group.ownership.changes)
         heavier = time.time_ns() // 1000
         heavy = Path(name, "heavy.new")
         heavy.write_text(" ".join(str(each) for each, owner in before.items() if owner == 0))
         heavy.rename(Path(name, "heavy"))
-        _await_moves(running, ownership)
+        group.await_moves()
         running.order("stop")
         running.await_all("done")
         received = read_received(Path(name), LOAD_CHECK_MEMBERS)
-    return judge_load_check(received, heavier, ownership.changes[past:], before, ownership.owners())
+    changes = group.ownership.changes[past:]
+    return judge_load_check(received, heavier, changes, before, group.ownership.owners())
 
 
-def _await_moves(running: Programs, ownership: Ownership) -> None:
-    """Wait until partitions have moved, and nothing has for `_AFTER_SECONDS`.
-
-    Raises:
-        RunFailedError: Nothing moves, or a member fails.
-    """
-    past = len(ownership.changes)
-    quiet = limit = time.monotonic() + _SETTLING_SECONDS
-    while (line := running.next_line(min(quiet, limit))) is not None:
-        change = read_change(line)
-        if change is not None:
-            ownership.apply(change)
-            quiet = time.monotonic() + _AFTER_SECONDS
-    if len(ownership.changes) == past or len(ownership.owners()) != JOIN_PARTITIONS:
-        raise RunFailedError(Status.TIMEOUT, f"no load check moved partitions in {_SETTLING_SECONDS:.0f} s")
-
-
-def _processes(client: Client, size: int) -> list[tuple[int, int]]:
-    """Return the first and last member of each process; in Python the joining member has its own."""
+def _processes(client: Client, members: int) -> list[tuple[int, int]]:
+    """Return the first and last member of each process; in Python each has its own."""
     if client.name == JAVA:
-        return [(0, size)]
-    return [(number, number) for number in range(size + 1)]
+        return [(0, members - 1)]
+    return [(number, number) for number in range(members)]
 
 
-def _settle(running: Programs, ownership: Ownership, members: int, calm: float) -> int:
-    """Wait until the group has been settled for `calm` seconds; return the time of the last subscription.
+class _Group:
+    """What the members report: the partitions that they own, and the times of what they do."""
 
-    Raises:
-        RunFailedError: The group does not settle, or a member fails.
-    """
-    subscribed, limit = 0, time.monotonic() + _SETTLING_SECONDS
-    quiet = limit
-    while True:
-        line = running.next_line(min(quiet, limit))
+    def __init__(self, running: Programs) -> None:
+        self.running = running
+        self.ownership = Ownership(JOIN_PARTITIONS)
+        self._times: dict[tuple[str, int], int] = {}
+
+    def settle(self, members: int, calm: float) -> None:
+        """Wait until the group has been settled for `calm` seconds.
+
+        Raises:
+            RunFailedError: The group does not settle, or a member fails.
+        """
+        if not self._calms_down(lambda: self.ownership.is_settled(members), calm):
+            raise RunFailedError(
+                Status.TIMEOUT, f"a group of {members} did not settle in {_SETTLING_SECONDS:.0f} s"
+            )
+
+    def time_of(self, word: str, member: int) -> int:
+        """Return the time that a member has reported with this word; wait for it.
+
+        Raises:
+            RunFailedError: It does not report it, or a member fails.
+        """
+        deadline = time.monotonic() + _SETTLING_SECONDS
+        while (word, member) not in self._times:
+            if not self._read_next(deadline):
+                raise RunFailedError(
+                    Status.TIMEOUT, f"no {word!r} of member {member} in {_SETTLING_SECONDS:.0f} s"
+                )
+        return self._times[word, member]
+
+    def await_moves(self) -> None:
+        """Wait until partitions have moved, and nothing has for `_AFTER_SECONDS`.
+
+        Raises:
+            RunFailedError: Nothing moves, or a member fails.
+        """
+        past = len(self.ownership.changes)
+
+        def have_moved() -> bool:
+            return len(self.ownership.changes) > past and len(self.ownership.owners()) == JOIN_PARTITIONS
+
+        if not self._calms_down(have_moved, _AFTER_SECONDS):
+            raise RunFailedError(
+                Status.TIMEOUT, f"no load check moved partitions in {_SETTLING_SECONDS:.0f} s"
+            )
+
+    def _calms_down(self, is_so: Callable[[], bool], calm: float) -> bool:
+        """Wait until ownership has been so for `calm` seconds without a change; return whether it is in time.
+
+        Raises:
+            RunFailedError: A member fails.
+        """
+        limit = time.monotonic() + _SETTLING_SECONDS
+        known, quiet = -1, limit
+        while True:
+            if known != len(self.ownership.changes):
+                known = len(self.ownership.changes)
+                quiet = time.monotonic() + calm if is_so() else limit
+            if not self._read_next(min(quiet, limit)):
+                return is_so()
+
+    def _read_next(self, deadline: float) -> bool:
+        """Read the next line; return False if there is none by the deadline (monotonic).
+
+        Raises:
+            RunFailedError: A member fails.
+        """
+        line = self.running.next_line(deadline)
         if line is None:
-            break
+            return False
         change = read_change(line)
         if change is not None:
-            ownership.apply(change)
-            quiet = limit
-            if ownership.is_settled(members):
-                quiet = time.monotonic() + calm
-        elif line.startswith("subscribed "):
-            subscribed = int(line.split()[2])
-    if not ownership.is_settled(members):
-        raise RunFailedError(
-            Status.TIMEOUT, f"a group of {members} did not settle in {_SETTLING_SECONDS:.0f} s"
-        )
-    return subscribed
+            self.ownership.apply(change)
+            return True
+        match line.split():
+            case ["subscribed" | "consumes" | "ends" | "ended" as word, member, at]:
+                self._times[word, int(member)] = int(at)
+                if word == "ends":
+                    self.ownership.end(int(member))
+        return True

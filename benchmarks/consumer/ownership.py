@@ -45,13 +45,20 @@ class Ownership:
         self._owned[change.member] = owned | change.partitions if change.gained else owned - change.partitions
         self.changes.append(change)
 
+    def end(self, member: int) -> None:
+        """Take all partitions from a member that leaves or is dead."""
+        self._owned.pop(member, None)
+
     def owners(self) -> dict[int, int]:
         """Return the owning member of each partition."""
         return {partition: member for member, owned in self._owned.items() for partition in owned}
 
     def is_settled(self, members: int) -> bool:
-        """Return whether each partition has one owner, and the members' loads differ by at most one."""
-        loads = sorted(len(owned) for owned in self._owned.values())
+        """Return whether each partition has one owner, and the members' loads differ by at most one.
+
+        There are at least as many partitions as members.
+        """
+        loads = sorted(len(owned) for owned in self._owned.values() if owned)
         least, rest = divmod(self._partitions, members)
         balanced = [least] * (members - rest) + [least + 1] * rest
         return loads == balanced and len(self.owners()) == self._partitions

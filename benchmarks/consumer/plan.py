@@ -13,7 +13,7 @@ GROUPWRIGHT, CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA = CLIENTS = (
 
 
 class Cell(StrEnum):
-    """The kinds of cells; a join has one for each size of the group."""
+    """The kinds of cells; a change of a group's members has one for each size of the group."""
 
     THROUGHPUT = "throughput"
     """A filled topic is consumed by a lone member."""
@@ -26,6 +26,18 @@ class Cell(StrEnum):
 
     JOIN = "join"
     """A further member joins a group that consumes under a steady load."""
+
+    LEAVE = "leave"
+    """A member of such a group closes its consumer."""
+
+    KILL = "kill"
+    """A member of such a group is killed by SIGKILL."""
+
+    DEPLOY = "deploy"
+    """The members of such a group are replaced one after the other.
+
+    A member closes its consumer, then its successor joins; the next one follows once the successor consumes.
+    """
 
     LOAD_CHECK = "load-check"
     """A load check moves partitions of a group that consumes under a steady load."""
@@ -43,7 +55,7 @@ class Contestant:
 
     Attributes:
         client: The client library; one of `CLIENTS`.
-        way: The method that fetches, or the assignor.
+        way: The method that fetches, the assignor, or `KIP_848`.
     """
 
     client: str
@@ -57,6 +69,8 @@ class Contestant:
 
 POLL, CONSUME = "poll()", "consume(1000)"
 STICKY, COOPERATIVE, LOAD_AWARE = "sticky", "cooperative-sticky", "load-aware"
+KIP_848 = "KIP-848"
+"""`group.protocol=consumer`: the broker assigns, by its assignor `uniform`."""
 
 FETCHERS = (
     Contestant(GROUPWRIGHT, POLL),
@@ -77,14 +91,61 @@ JOINERS = (
     Contestant(GROUPWRIGHT, COOPERATIVE),
     Contestant(GROUPWRIGHT, STICKY),
     Contestant(CONFLUENT, COOPERATIVE),
+    Contestant(CONFLUENT, KIP_848),
     Contestant(JAVA, COOPERATIVE),
 )
 """Whose groups a further member joins."""
+
+MEMBERSHIPS = (
+    Contestant(GROUPWRIGHT, COOPERATIVE),
+    Contestant(CONFLUENT, COOPERATIVE),
+    Contestant(CONFLUENT, KIP_848),
+)
+"""Whose groups' members leave, are killed and are replaced. Java's share a process, so none can be killed."""
 
 CHECKED = Contestant(GROUPWRIGHT, LOAD_AWARE)
 """Whose leader checks the load."""
 
 IDLERS = (Contestant(GROUPWRIGHT), Contestant(CONFLUENT))
+
+
+@dataclass(frozen=True)
+class MemberChange:
+    """A change of the members of a group that consumes under a steady load.
+
+    Attributes:
+        kind: `Cell.JOIN`, `Cell.LEAVE`, `Cell.KILL` or `Cell.DEPLOY`.
+        size: Number of members before.
+    """
+
+    kind: Cell
+    size: int
+
+    @classmethod
+    def of(cls, cell: str) -> "MemberChange":
+        """Return the change that a cell measures, by the cell's name."""
+        kind, _, size = cell.partition("/")
+        return cls(Cell(kind), int(size))
+
+    @property
+    def cell(self) -> str:
+        """Name of the cell."""
+        return f"{self.kind}/{self.size}"
+
+    @property
+    def size_after(self) -> int:
+        """Number of members after."""
+        return self.size + {Cell.JOIN: 1, Cell.DEPLOY: 0}.get(self.kind, -1)
+
+    @property
+    def members(self) -> int:
+        """Number of members before and after together."""
+        return self.size + {Cell.JOIN: 1, Cell.DEPLOY: self.size}.get(self.kind, 0)
+
+    @property
+    def contestants(self) -> tuple[Contestant, ...]:
+        """Whose groups it is measured in."""
+        return JOINERS if self.kind is Cell.JOIN else MEMBERSHIPS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +159,8 @@ class Effort:
         frozen_rounds: Repetitions with a frozen heap.
         default_rounds: Repetitions with librdkafka's default settings.
         longest: Seconds after which a consumer stops early; its rate counts.
-        group_sizes: Numbers of members before the join.
-        joins: Repetitions of the join, for each size, and of the load check.
+        member_changes: Changes of groups' members.
+        group_rounds: Repetitions of each of them, and of the load check.
         disturbances: Number of times a second member joins and leaves during the measurement of events.
         idle_seconds: Duration of idling.
         idles: Repetitions of idling.
@@ -111,8 +172,8 @@ class Effort:
     frozen_rounds: int
     default_rounds: int
     longest: float
-    group_sizes: tuple[int, ...]
-    joins: int
+    member_changes: tuple[MemberChange, ...]
+    group_rounds: int
     disturbances: int
     idle_seconds: float
     idles: int
@@ -120,8 +181,8 @@ class Effort:
     @property
     def cells(self) -> list[str]:
         """The names of the cells, as `--only` takes them."""
-        joins = [join_cell(size) for size in self.group_sizes]
-        return [Cell.THROUGHPUT, Cell.FROZEN, Cell.DEFAULTS, *joins, Cell.LOAD_CHECK, Cell.EVENT, Cell.IDLE]
+        changes = [change.cell for change in self.member_changes]
+        return [Cell.THROUGHPUT, Cell.FROZEN, Cell.DEFAULTS, *changes, Cell.LOAD_CHECK, Cell.EVENT, Cell.IDLE]
 
 
 FULL = Effort(
@@ -131,8 +192,15 @@ FULL = Effort(
     frozen_rounds=5,
     default_rounds=3,
     longest=10.0,
-    group_sizes=(3, 10, 50),
-    joins=3,
+    member_changes=(
+        MemberChange(Cell.JOIN, 3),
+        MemberChange(Cell.JOIN, 10),
+        MemberChange(Cell.JOIN, 50),
+        MemberChange(Cell.LEAVE, 10),
+        MemberChange(Cell.KILL, 10),
+        MemberChange(Cell.DEPLOY, 10),
+    ),
+    group_rounds=3,
     disturbances=10,
     idle_seconds=20.0,
     idles=2,
@@ -144,8 +212,8 @@ QUICK = Effort(
     frozen_rounds=2,
     default_rounds=1,
     longest=3.0,
-    group_sizes=(3,),
-    joins=1,
+    member_changes=(MemberChange(Cell.JOIN, 3), MemberChange(Cell.DEPLOY, 3)),
+    group_rounds=1,
     disturbances=3,
     idle_seconds=5.0,
     idles=1,
@@ -180,7 +248,19 @@ INITIAL_REBALANCE_DELAY_MS = 500
 """The broker's; a group's first members then come in one rebalance, in every contestant's group."""
 
 JOIN_TIMINGS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 500}
-"""Of all members in a join; heartbeats are how they hear of it, and 3 s, the default, would hide all else."""
+"""Of all members in a join; heartbeats are how they hear of it, and 3 s, the default, would hide all else.
+
+With KIP-848 they are the group's `consumer.session.timeout.ms` and `consumer.heartbeat.interval.ms`.
+"""
+
+KILL_TIMINGS = {**JOIN_TIMINGS, "session.timeout.ms": 6000}
+"""Of all members of a group of which one is killed: the least that brokers allow classic members."""
+
+KIP_848_SETTINGS = {"group.protocol": "consumer", "group.remote.assignor": "uniform"}
+KIP_848_MINIMA = {
+    f"group.consumer.min.{name}": min(JOIN_TIMINGS[name], KILL_TIMINGS[name]) for name in JOIN_TIMINGS
+}
+"""The broker's, so that groups by KIP-848 may have the timings of the others: 45 s and 5 s by default."""
 
 LOAD_CHECK_MEMBERS = 3
 LOAD_CHECK_TIMINGS = {**JOIN_TIMINGS, "load.check.interval.ms": 1000}
@@ -199,11 +279,6 @@ MOST_KEPT_WAIT_SECONDS = 0.050
 """Time that a message of a partition that stays with its owner waits for a load check."""
 
 MOST_IDLE_SHARE = 0.01
-
-
-def join_cell(size: int) -> str:
-    """Return the name of the cell of a join to a group of this size."""
-    return f"{Cell.JOIN}/{size}"
 
 
 def rounds_of(contestant: Contestant, effort: Effort) -> int:

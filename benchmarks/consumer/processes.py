@@ -64,13 +64,13 @@ class Programs:
                 process.stdin.flush()
 
     def await_all(self, word: str, seconds: float = _READY_SECONDS) -> None:
-        """Wait until every program has printed this word.
+        """Wait until every program that is not done has printed this word.
 
         Raises:
             RunFailedError: A program times out or ends.
         """
         deadline = time.monotonic() + seconds
-        for _ in self._started:
+        for _ in range(len(self._started) - len(self._done)):
             while (line := self.next_line(deadline)) != word:
                 if line is None:
                     raise RunFailedError(Status.TIMEOUT, f"no {word!r} in {seconds:.0f} s")

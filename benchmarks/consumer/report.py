@@ -7,6 +7,8 @@ from benchmarks.consumer.plan import (
     INITIAL_REBALANCE_DELAY_MS,
     JOIN_PARTITIONS,
     JOIN_TIMINGS,
+    KILL_TIMINGS,
+    KIP_848,
     LOAD_CHECK_MEMBERS,
     LOAD_INTERVALS,
     MESSAGE_BYTES,
@@ -57,16 +59,36 @@ process, including native threads.
 """
 
 
+_BY_KIP_848 = f"""\
+**Leaves, kills, deploys.** These are measured like joins, but from the call of `close`, or from SIGKILL. In
+a deploy, each member closes its consumer; then its successor, a process that is ready and waits, subscribes;
+the next member follows once the successor has its first message. The time runs from the first close, and a
+gap is the longest single one of a partition. Where a member is killed, all have
+`session.timeout.ms={KILL_TIMINGS["session.timeout.ms"]}`, and most of the time is the wait for the end of
+its session. What it has consumed since its last commit comes *twice*. It commits every 5 s, so that this
+number is chance.
+
+**KIP-848.** confluent-kafka's members have `group.protocol=consumer` and the broker's assignor `uniform`.
+Their timings are the broker's: `consumer.heartbeat.interval.ms` and `consumer.session.timeout.ms` are set
+for each group, to the values of the other groups' members. Kafka's default for the least time between two
+assignments of such a group applies; in 4.3 it is 1 s (`group.consumer.assignment.interval.ms`).
+"""
+
+
 def _page(results: Results, plot: str | None) -> Iterator[str]:
     yield "# The consumer: Groupwright, confluent-kafka, kafka-python, aiokafka, Java\n"
     yield f"Made by `{results.command}` on {results.date}; {results.messages:,} messages.\n"
     yield from (f"- {name}: {value}" for name, value in (results.machine | results.clients).items())
     yield ""
     yield _ABOUT
+    if any(
+        contestant.endswith(KIP_848) for rivals in results.member_changes.values() for contestant in rivals
+    ):
+        yield _BY_KIP_848
     yield "## Summary\n"
     yield from (f"- {line}" for line in summary(results))
     if plot is not None:
-        yield f"\n![Messages a second, and joins]({plot})"
+        yield f"\n![Messages a second, and changes of groups' members]({plot})"
     for table in tables(results):
         yield f"\n## {table.title}\n"
         yield from markdown(table)

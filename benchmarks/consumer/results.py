@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-Run = TypeVar("Run", "FetchRun", "JoinRun", "LoadCheckRun", "EventRun", "IdleRun")
+Run = TypeVar("Run", "FetchRun", "MemberChangeRun", "LoadCheckRun", "EventRun", "IdleRun")
 
 
 class Status(StrEnum):
@@ -63,15 +63,17 @@ class Gaps:
 
 
 @dataclass(frozen=True)
-class JoinRun:
-    """Measurement of a join to a group under steady load. Times are in seconds since `subscribe`.
+class MemberChangeRun:
+    """Measurement of a change of the members of a group under steady load.
+
+    Times are in seconds since a member subscribed, or the first member ended.
 
     Attributes:
         settled: Time of the last assignment or revocation, after which loads differ by at most one.
         consumed: Time by which every partition has delivered a newer message to its final owner.
         kept: Gaps of the partitions that stayed with their owner.
         moved: Gaps of the partitions that changed owner.
-        before: Gaps of all partitions in the second before the join.
+        before: Gaps of all partitions in the second before the change.
         twice: Number of duplicate deliveries.
         missing: Number of messages never delivered.
     """
@@ -172,7 +174,11 @@ class Outcome(Generic[Run]):
 
 
 AnyOutcome = (
-    Outcome[FetchRun] | Outcome[JoinRun] | Outcome[LoadCheckRun] | Outcome[EventRun] | Outcome[IdleRun]
+    Outcome[FetchRun]
+    | Outcome[MemberChangeRun]
+    | Outcome[LoadCheckRun]
+    | Outcome[EventRun]
+    | Outcome[IdleRun]
 )
 """In whichever cell."""
 
@@ -193,7 +199,7 @@ class Results:
         throughput: Results with the filled topic.
         frozen: Results with the filled topic and a frozen heap.
         defaults: Results with the filled topic and librdkafka's default settings.
-        joins: Results of joins, by the group's size before the join.
+        member_changes: Results of changes of groups' members, by the cell's name.
         load_checks: Results of load checks.
         events: Results of the delivery of events.
         idle: Results of idling.
@@ -207,7 +213,7 @@ class Results:
     throughput: Outcomes[FetchRun] = field(default_factory=dict)
     frozen: Outcomes[FetchRun] = field(default_factory=dict)
     defaults: Outcomes[FetchRun] = field(default_factory=dict)
-    joins: dict[int, Outcomes[JoinRun]] = field(default_factory=dict)
+    member_changes: dict[str, Outcomes[MemberChangeRun]] = field(default_factory=dict)
     load_checks: Outcomes[LoadCheckRun] = field(default_factory=dict)
     events: Outcomes[EventRun] = field(default_factory=dict)
     idle: Outcomes[IdleRun] = field(default_factory=dict)

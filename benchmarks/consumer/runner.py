@@ -18,14 +18,13 @@ from benchmarks.consumer.plan import (
     IDLERS,
     JAVA,
     JOIN_PARTITIONS,
-    JOINERS,
     LOAD_CHECK_MEMBERS,
     LOAD_INTERVALS,
     UNSTALLED,
     Cell,
     Contestant,
     Effort,
-    join_cell,
+    MemberChange,
     rounds_of,
 )
 from benchmarks.consumer.processes import RunFailedError
@@ -59,15 +58,15 @@ class Bench:
     def runs(self) -> int:
         """Maximum number of runs."""
         effort = self.effort
-        joins = dict.fromkeys(map(join_cell, effort.group_sizes), effort.joins * len(JOINERS))
+        changes = {each.cell: effort.group_rounds * len(each.contestants) for each in effort.member_changes}
         runs = {
             Cell.THROUGHPUT: sum(rounds_of(each, effort) for each in FETCHERS),
             Cell.FROZEN: effort.frozen_rounds * len(DEFAULT_FETCHERS),
             Cell.DEFAULTS: effort.default_rounds * len(DEFAULT_FETCHERS),
-            Cell.LOAD_CHECK: effort.joins,
+            Cell.LOAD_CHECK: effort.group_rounds,
             Cell.EVENT: 1,
             Cell.IDLE: effort.idles * len(IDLERS),
-            **joins,
+            **changes,
         }
         return sum(number for cell, number in runs.items() if cell in self.cells)
 
@@ -103,16 +102,18 @@ class Bench:
                 self._idle(place, results)
 
     def _run_under_load(self, broker: LocalKafka, place: Place, results: Results) -> None:
-        sizes = [size for size in self.effort.group_sizes if join_cell(size) in self.cells]
+        changes = [each for each in self.effort.member_changes if each.cell in self.cells]
         load = self.clients[JAVA]
         lacks = f"a load, which is Java's: {load.absent}"
-        for size in sizes:
+        for change in changes:
             if load.absent:
-                results.joins[size] = {each.name: Outcome(Status.LACKING, lacks) for each in JOINERS}
+                results.member_changes[change.cell] = {
+                    each.name: Outcome(Status.LACKING, lacks) for each in change.contestants
+                }
                 continue
-            topic = f"loaded-{size}"
-            with steady_load(load.load, broker, topic, JOIN_PARTITIONS, LOAD_INTERVALS[size]):
-                self._join(place, size, topic, results)
+            topic = f"loaded-{change.kind}-{change.size}"
+            with steady_load(load.load, broker, topic, JOIN_PARTITIONS, LOAD_INTERVALS[change.size]):
+                self._change_members(place, change, topic, results)
         if Cell.LOAD_CHECK in self.cells:
             if load.absent:
                 results.load_checks[CHECKED.name] = Outcome(Status.LACKING, lacks)
@@ -136,16 +137,17 @@ class Bench:
                     measure = partial(measures.fetch, place, each, client, self.effort, settings)
                     self._run(cell, each, outcomes, measure)
 
-    def _join(self, place: Place, size: int, topic: str, results: Results) -> None:
-        outcomes = results.joins.setdefault(size, {})
-        for _ in range(self.effort.joins):
-            for each in JOINERS:
-                measure = partial(measures.join, place, each, self.clients[each.client], size, topic)
-                self._run(join_cell(size), each, outcomes, measure)
+    def _change_members(self, place: Place, change: MemberChange, topic: str, results: Results) -> None:
+        outcomes = results.member_changes.setdefault(change.cell, {})
+        for _ in range(self.effort.group_rounds):
+            for each in change.contestants:
+                client = self.clients[each.client]
+                measure = partial(measures.change_members, place, each, client, change, topic)
+                self._run(change.cell, each, outcomes, measure)
 
     def _check_load(self, place: Place, topic: str, results: Results) -> None:
         measure = partial(measures.check_load, place, CHECKED, self.clients[GROUPWRIGHT], topic)
-        for _ in range(self.effort.joins):
+        for _ in range(self.effort.group_rounds):
             self._run(Cell.LOAD_CHECK, CHECKED, results.load_checks, measure)
 
     def _wait_for_events(self, place: Place, results: Results) -> None:

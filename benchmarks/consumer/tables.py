@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable
 from statistics import median
 
-from benchmarks.consumer.plan import JOIN_PARTITIONS
+from benchmarks.consumer.plan import JOIN_PARTITIONS, Cell, MemberChange
 from benchmarks.consumer.results import (
     AnyOutcome,
     FetchRun,
     Gaps,
-    JoinRun,
+    MemberChangeRun,
     Outcomes,
     Results,
     Status,
@@ -19,6 +19,13 @@ from benchmarks.layout import Table
 
 _NOTHING = "-"
 
+_TITLES = {
+    Cell.JOIN: "A member joins a group of {}",
+    Cell.LEAVE: "A member leaves a group of {}",
+    Cell.KILL: "A member is killed in a group of {}",
+    Cell.DEPLOY: "All members are replaced, one after the other, in a group of {}",
+}
+
 
 def tables(results: Results) -> list[Table]:
     """Return all tables that have rows."""
@@ -26,7 +33,7 @@ def tables(results: Results) -> list[Table]:
         _fetch_table("Throughput", results.throughput),
         _fetch_table("Throughput with a frozen heap", results.frozen),
         _fetch_table("Throughput with librdkafka's own settings", results.defaults),
-        *(_join_table(size, outcomes) for size, outcomes in results.joins.items()),
+        *(_member_change_table(cell, outcomes) for cell, outcomes in results.member_changes.items()),
         _load_check_table(results),
         _event_table(results),
         _idle_table(results),
@@ -69,7 +76,7 @@ def _fetch_table(title: str, outcomes: Outcomes[FetchRun]) -> Table:
     return Table(f"{title}, by a million messages", columns, rows)
 
 
-def _join_table(size: int, outcomes: Outcomes[JoinRun]) -> Table:
+def _member_change_table(cell: str, outcomes: Outcomes[MemberChangeRun]) -> Table:
     columns = [
         "group",
         "runs",
@@ -104,7 +111,9 @@ def _join_table(size: int, outcomes: Outcomes[JoinRun]) -> Table:
                 _middle(runs, lambda run: run.missing),
             ]
         )
-    return Table(f"A member joins a group of {size} on {JOIN_PARTITIONS} partitions", columns, rows)
+    change = MemberChange.of(cell)
+    title = _TITLES[change.kind].format(change.size)
+    return Table(f"{title} on {JOIN_PARTITIONS} partitions", columns, rows)
 
 
 def _load_check_table(results: Results) -> Table:
@@ -175,7 +184,7 @@ def _spread(numbers: Iterable[float]) -> str:
     return f"{median(ordered):.2f} ({ordered[0]:.2f}-{ordered[-1]:.2f})"
 
 
-def _middle(runs: list[JoinRun], get: Callable[[JoinRun], int]) -> str:
+def _middle(runs: list[MemberChangeRun], get: Callable[[MemberChangeRun], int]) -> str:
     return f"{median(map(get, runs)):.0f}"
 
 

@@ -18,7 +18,7 @@ from benchmarks.consumer.plan import (
     MOST_KEPT_WAIT_SECONDS,
     Cell,
     Contestant,
-    join_cell,
+    MemberChange,
 )
 from benchmarks.consumer.results import AnyOutcome, FetchRun, Outcome, Outcomes, Results, Status
 from benchmarks.layout import Finding
@@ -70,7 +70,7 @@ def _failures(results: Results) -> Iterator[Finding]:
         Cell.THROUGHPUT: results.throughput,
         Cell.FROZEN: results.frozen,
         Cell.DEFAULTS: results.defaults,
-        **{join_cell(size): outcomes for size, outcomes in results.joins.items()},
+        **results.member_changes,
         Cell.LOAD_CHECK: results.load_checks,
         Cell.EVENT: results.events,
         Cell.IDLE: results.idle,
@@ -102,14 +102,16 @@ def _beside_pure_python(outcomes: Outcomes[FetchRun]) -> Iterator[Finding]:
 
 def _joins(results: Results) -> Iterator[Finding]:
     ours, *others = (Contestant(client, COOPERATIVE).name for client in (GROUPWRIGHT, CONFLUENT, JAVA))
-    for size, outcomes in results.joins.items():
+    for cell, outcomes in results.member_changes.items():
+        if MemberChange.of(cell).kind is not Cell.JOIN:
+            continue
         taken = {
             name: median(run.consumed for run in each.runs) for name, each in outcomes.items() if each.runs
         }
         for other in others:
             if ours in taken and other in taken:
                 text = (
-                    f"{join_cell(size)}: all consumed after {taken[ours]:.2f} s, wanted at most "
+                    f"{cell}: all consumed after {taken[ours]:.2f} s, wanted at most "
                     f"{taken[other]:.2f} of {other}"
                 )
                 yield Finding(text, taken[ours] <= taken[other])

@@ -1,10 +1,16 @@
 """Group members of Groupwright or confluent-kafka, one thread each; the protocol is that of `Members.java`.
 
 Orders: `join` and two numbers makes the members of that range subscribe; `stop` writes each member's messages
-to a file and prints `done`. Output: `subscribed` with a member's number and the time; `gained` or `gave` with
-number, time and partitions for each callback.
+to a file and prints `done`. In these programs only, which have one member then: `leave` and its number makes
+it write the file and close its consumer; `kill` makes it write the file and end by SIGKILL.
+
+Output: `gained` or `gave` with a member's number, the time and partitions for each callback. With number and
+time alone: `subscribed`; in these programs only `consumes` at the first message, `ends` before the close or
+the kill, and `ended` after the close.
 """
 
+import os
+import signal
 import sys
 import threading
 from array import array
@@ -24,7 +30,7 @@ _STOP_SECONDS = 10.0
 
 
 class Member:
-    """A group member that consumes from `join` to `stop`."""
+    """A group member that consumes from `join` until it is stopped."""
 
     def __init__(self, number: int, consumer: confluent_kafka.Consumer, topic: str) -> None:
         """Create the member, without a subscription."""
@@ -40,11 +46,16 @@ class Member:
         """Subscribe and start consuming."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Stop consuming, without leaving the group: its session may expire, as the group is not reused."""
+    def stop(self, folder: Path) -> None:
+        """Stop consuming, without leaving the group, and write the received messages to a file."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(_STOP_SECONDS)
+        (folder / f"{self.number}.received").write_bytes(self.received.tobytes())
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
 
     def _run(self) -> None:
         with telling_failures():
@@ -63,6 +74,8 @@ class Member:
         partition, offset = message.partition(), message.offset()
         assert partition is not None  # noqa: S101 - only errors have none
         assert offset is not None  # noqa: S101 - as above
+        if not self.received:
+            say("consumes", self.number, now())
         self.received.extend((now(), partition, offset, message.timestamp()[1]))
 
     def _gained(self, _consumer: object, partitions: list[TopicPartition]) -> None:
@@ -98,16 +111,17 @@ def make_members(given: dict[str, str]) -> dict[int, Member]:
     Raises:
         ConfigurationError: Groupwright does not support this assignor.
     """
-    strategy: str | LoadAwareAssignor = given["assignor"]
-    if strategy == LoadAwareAssignor.name:
-        strategy = LoadAwareAssignor(weights=Heavy(Path(given["folder"]) / "heavy"))
-    config: dict[str, str | int | LoadAwareAssignor] = {
+    config: dict[str, str | LoadAwareAssignor] = {
         "bootstrap.servers": given["servers"],
         "group.id": given["group"],
         "auto.offset.reset": "latest",
-        "partition.assignment.strategy": strategy,
-        **{name: int(value) for name, value in given.items() if name.endswith(".ms")},
+        **{name: value for name, value in given.items() if "." in name},
     }
+    if given.get("assignor") == LoadAwareAssignor.name:
+        assignor = LoadAwareAssignor(weights=Heavy(Path(given["folder"]) / "heavy"))
+        config["partition.assignment.strategy"] = assignor
+    elif "assignor" in given:
+        config["partition.assignment.strategy"] = given["assignor"]
     make = groupwright.consumer.Consumer if given["client"] == "Groupwright" else confluent_kafka.Consumer
     numbers = range(int(given["first"]), int(given["last"]) + 1)
     return {number: Member(number, make(config), given["topic"]) for number in numbers}
@@ -121,6 +135,7 @@ def main() -> None:
     except ConfigurationError as error:
         say("lacks", error)
         return
+    folder = Path(given["folder"])
     say("ready")
     for line in sys.stdin:
         match line.split():
@@ -128,14 +143,26 @@ def main() -> None:
                 for number in range(int(first), int(last) + 1):
                     if number in members:
                         members[number].join()
+            case ["leave" | "kill" as how, number] if int(number) in members:
+                end(members[int(number)], folder, how)
+                return
             case ["stop"]:
-                break
-    else:
-        return
-    for member in members.values():
-        member.stop()
-        (Path(given["folder"]) / f"{member.number}.received").write_bytes(member.received.tobytes())
+                for member in members.values():
+                    member.stop(folder)
+                say("done")
+                return
+
+
+def end(member: Member, folder: Path, how: str) -> None:
+    """Have the only member of this process leave its group, or be killed."""
+    member.stop(folder)
+    say("ends", member.number, now())
+    if how == "leave":
+        member.close()
+        say("ended", member.number, now())
     say("done")
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

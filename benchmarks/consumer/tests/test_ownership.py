@@ -50,3 +50,20 @@ def test_a_member_that_gives_all_up_and_gains_anew_is_settled_again() -> None:
     ownership = changed("gained 0 1 0,1,2,3,4", "gave 0 2 0,1,2,3,4", "gained 0 3 0,1,2", "gained 1 3 3,4")
 
     assert ownership.is_settled(2)
+
+
+def test_a_dead_member_keeps_no_partitions_and_the_rest_settles_without_it() -> None:
+    ownership = changed("gained 0 1 0,1,2", "gained 1 1 3,4")
+
+    ownership.end(0)
+    assert ownership.owners() == {3: 1, 4: 1}
+    assert not ownership.is_settled(1)
+
+    gained = read_change("gained 1 2 0,1,2")
+    assert gained is not None
+    ownership.apply(gained)
+    assert ownership.is_settled(1)
+
+
+def test_a_member_that_has_given_all_up_does_not_count() -> None:
+    assert changed("gained 0 1 0,1,2,3,4", "gave 0 2 0,1,2,3,4", "gained 1 3 0,1,2,3,4").is_settled(1)

@@ -49,6 +49,19 @@ def test_programs_follow_orders_and_may_end_when_they_are_done() -> None:
         running.await_all("done")
 
 
+def test_a_program_that_is_done_may_be_killed_and_is_not_waited_for() -> None:
+    killed = "import os, signal; print('done', flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    other = "print('ready', flush=True); print('done', flush=True) if input() else None"
+
+    with programs() as running:
+        running.start(python(killed), {})
+        assert running.next_line(time.monotonic() + PATIENCE) == "done"
+        running.start(python(other), {})
+        running.await_all("ready", PATIENCE)
+        running.order("stop")
+        running.await_all("done", PATIENCE)
+
+
 def test_no_program_outlives_the_run() -> None:
     with programs() as running:
         running.start(python("import os; print(os.getpid(), flush=True); input()"), {})

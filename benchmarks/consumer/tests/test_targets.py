@@ -1,5 +1,7 @@
 """Targets are compared with the fastest runs, and each client is represented by its fastest method."""
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.consumer.results import (
@@ -7,8 +9,8 @@ from benchmarks.consumer.results import (
     FetchRun,
     Gaps,
     IdleRun,
-    JoinRun,
     LoadCheckRun,
+    MemberChangeRun,
     Outcome,
     Results,
     Status,
@@ -82,7 +84,9 @@ def test_a_wait_for_a_load_check_is_judged_beside_the_waits_before() -> None:
 
 def test_what_groupwright_lacks_is_said() -> None:
     found = results()
-    found.joins = {3: {"Groupwright cooperative-sticky": Outcome(Status.LACKING, "not served")}}
+    found.member_changes = {
+        "join/3": {"Groupwright cooperative-sticky": Outcome(Status.LACKING, "not served")}
+    }
 
     (finding,) = findings_of(found)
 
@@ -93,13 +97,13 @@ def test_what_groupwright_lacks_is_said() -> None:
 
 
 def test_a_join_takes_no_longer_than_theirs_or_does() -> None:
-    def joined(*seconds: float) -> Outcome[JoinRun]:
+    def joined(*seconds: float) -> Outcome[MemberChangeRun]:
         gaps = Gaps(0, 0, 0)
-        return Outcome(runs=[JoinRun(each, each, gaps, gaps, gaps, 0, 0) for each in seconds])
+        return Outcome(runs=[MemberChangeRun(each, each, gaps, gaps, gaps, 0, 0) for each in seconds])
 
     found = results()
-    found.joins = {
-        3: {
+    found.member_changes = {
+        "join/3": {
             "Groupwright cooperative-sticky": joined(9.0, 1.0, 1.1),
             "confluent-kafka cooperative-sticky": joined(1.0, 1.1, 1.2),
             "Java cooperative-sticky": joined(1.0),
@@ -118,13 +122,34 @@ def test_a_join_takes_no_longer_than_theirs_or_does() -> None:
     ]
 
 
+def test_other_changes_of_members_have_no_target_but_failures_are_said() -> None:
+    gaps = Gaps(0, 0, 0)
+    run = MemberChangeRun(9.0, 9.0, gaps, gaps, gaps, 0, 0)
+    found = results()
+    found.member_changes = {
+        "kill/10": {
+            "Groupwright cooperative-sticky": Outcome(runs=[run]),
+            "confluent-kafka cooperative-sticky": Outcome(runs=[replace(run, consumed=1.0)]),
+        },
+        "deploy/10": {"Groupwright cooperative-sticky": Outcome(Status.TIMEOUT, "no 'consumes'")},
+    }
+
+    assert [finding.text for finding in findings_of(found)] == [
+        "deploy/10: Groupwright cooperative-sticky timeout: no 'consumes'"
+    ]
+    assert [table.title for table in tables(found)] == [
+        "A member is killed in a group of 10 on 300 partitions",
+        "All members are replaced, one after the other, in a group of 10 on 300 partitions",
+    ]
+
+
 def test_a_join_is_shown_by_the_run_in_the_middle() -> None:
     runs = [
-        JoinRun(each, each + 1, Gaps(2, 0.1, each), Gaps(0, 0, 0), Gaps(2, 0.1, 0.1), 4, 0)
+        MemberChangeRun(each, each + 1, Gaps(2, 0.1, each), Gaps(0, 0, 0), Gaps(2, 0.1, 0.1), 4, 0)
         for each in (3.0, 1.0, 2.0)
     ]
     found = results()
-    found.joins = {3: {"Java cooperative-sticky": Outcome(runs=runs)}}
+    found.member_changes = {"join/3": {"Java cooperative-sticky": Outcome(runs=runs)}}
 
     (table,) = tables(found)
 
