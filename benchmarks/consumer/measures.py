@@ -1,6 +1,7 @@
 """One measurement of a contestant in a cell."""
 
 import itertools
+import random
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -38,7 +39,10 @@ _STEADY_SECONDS = 3.0
 """Time without changes after which a group counts as settled."""
 
 _COMMITTED_SECONDS = 8.0
-"""The same before a member ends: by then each has committed, every 5 s by default."""
+"""The same before a member ends: by then each has committed."""
+
+_COMMIT_INTERVAL_SECONDS = 5.0
+"""Time between two commits of a member, by default; a kill comes at a random time of it."""
 
 _AFTER_SECONDS = 5.0
 """The same after the change: by then all partitions must be consumed again."""
@@ -127,7 +131,7 @@ def change_members(
         running.await_all("ready")
         group = _Group(running)
         running.order(f"join 0 {change.size - 1}")
-        group.settle(change.size, _STEADY_SECONDS if change.kind is Cell.JOIN else _COMMITTED_SECONDS)
+        group.settle(change.size, _calm_before(change))
         before, past = group.ownership.owners(), len(group.ownership.changes)
         since = _begin(change, group)
         group.settle(change.size_after, _AFTER_SECONDS)
@@ -139,6 +143,14 @@ def change_members(
         return judge_member_change(received, since, changes, before, after)
     except ValueError as error:
         raise RunFailedError(Status.FAILED, str(error)) from error
+
+
+def _calm_before(change: MemberChange) -> float:
+    """Return the seconds for which a group is settled before the change."""
+    if change.kind is Cell.JOIN:
+        return _STEADY_SECONDS
+    later = random.uniform(0, _COMMIT_INTERVAL_SECONDS)  # noqa: S311 - no secret
+    return _COMMITTED_SECONDS + (later if change.kind is Cell.KILL else 0)
 
 
 def _membership(
