@@ -73,6 +73,14 @@ def test_the_built_in_assignors_are_found_by_name() -> None:
     by_load = by_name("load-aware")
     assert isinstance(by_load, LoadAwareAssignor)
     assert isinstance(by_load.weights, Throughput)
+    assert [assignor.name for assignor in builtin_assignors()] == [
+        "range",
+        "roundrobin",
+        "sticky",
+        "cooperative-sticky",
+        "co-partitioned-sticky",
+        "load-aware",
+    ]
     assert [assignor.name for assignor in builtin_assignors()] == list(ASSIGNORS)
     for assignor in builtin_assignors():
         check_assignor(assignor)

@@ -101,7 +101,7 @@ MEMBERSHIPS = (
     Contestant(CONFLUENT, COOPERATIVE),
     Contestant(CONFLUENT, KIP_848),
 )
-"""Whose groups' members leave, are killed and are replaced. Java's share a process, so none can be killed."""
+"""Contestants of leaves, kills and deploys. Members of Java share a process, so none can be killed alone."""
 
 CHECKED = Contestant(GROUPWRIGHT, LOAD_AWARE)
 """Whose leader checks the load."""
@@ -144,7 +144,7 @@ class MemberChange:
 
     @property
     def contestants(self) -> tuple[Contestant, ...]:
-        """Whose groups it is measured in."""
+        """The contestants, each with groups of its own."""
         return JOINERS if self.kind is Cell.JOIN else MEMBERSHIPS
 
 

@@ -34,7 +34,7 @@ TABLE = {
     Api.OFFSET_COMMIT: (NONE, {**MEMBER, 7: ELSEWHERE, 14: NONE}),
     Api.LEAVE_GROUP: (NONE, {**COORDINATOR, 14: LATER}),
 }
-"""What each request does about any other code, and about these."""
+"""Actions by request: for any other code, and for these."""
 
 
 @pytest.mark.parametrize("api", list(Api), ids=lambda api: api.value)

@@ -128,6 +128,7 @@ FLAVORS = (
     ),
     Flavor(KIP_848, {"group.protocol": "consumer"}),
 )
+_BY_NAME = {flavor.name: flavor for flavor in FLAVORS}
 SECURITY = ("both", "plain", "sasl_ssl")
 
 
@@ -236,7 +237,7 @@ class Groups:
             )
             for _ in range(_MEMBERS):
                 for (_, name), group in self.groups.items():
-                    self._start(group, next(flavor for flavor in FLAVORS if flavor.name == name))
+                    self._start(group, _BY_NAME[name])
         except BaseException:
             self._stack.close()
             raise
@@ -248,7 +249,7 @@ class Groups:
     def replace_members(self) -> None:
         """Let a member of each group that is not static leave; `look` starts its successor."""
         for (_, name), group in self.groups.items():
-            flavor = next(flavor for flavor in FLAVORS if flavor.name == name)
+            flavor = _BY_NAME[name]
             if not flavor.static and (present := [m for m in group.members if not m.was_asked_to_leave]):
                 present[0].request_leave()
                 self._replaced.append((group, flavor, present[0]))
@@ -279,13 +280,12 @@ class Groups:
 
     def _restart(self, group: LoadedGroup, name: str) -> None:
         """Kill a group's members and start others, as an operator would, or it would stop for good."""
-        flavor = next(flavor for flavor in FLAVORS if flavor.name == name)
         for member in [each for each in group.members if not each.was_asked_to_leave]:
             if not member.has_ended:
                 group.kill(member)
             else:
                 group.members.remove(member)
-            self._start(group, flavor)
+            self._start(group, _BY_NAME[name])
 
     def finish(self, result: Result) -> None:
         """Let the groups consume everything and leave; add what they have shown to the result."""

@@ -1,6 +1,6 @@
 """Assignment by load against exact optima, on random groups of up to 7 members and 40 partitions.
 
-`LOAD_GROUPS=2000` in the environment tests 2,000 groups of each kind instead of 60, and prints the figures.
+`LOAD_GROUPS=2000` in the environment tests 2,000 groups of each kind instead of 150, and prints the figures.
 """
 
 import logging
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 Seeded = Callable[[int], random.Random]
 
 IS_LONG = "LOAD_GROUPS" in os.environ
-GROUPS = int(os.environ.get("LOAD_GROUPS", "60"))
+GROUPS = int(os.environ.get("LOAD_GROUPS", "150"))
 SOLVER_SECONDS = 2 if IS_LONG else 0.5
 ROUNDING = 1 + 1e-6
 
@@ -54,7 +54,7 @@ def test_the_peak_of_a_new_group_is_close_to_the_least_possible(load: "type[Load
         f"the optimum over the bound {np.mean(gaps):.4f} on average, {max(gaps):.4f} at most"
     )
     assert max(ratios) < 4 / 3
-    assert np.count_nonzero(np.array(ratios) > 1.05) <= max(1, 0.01 * len(ratios))
+    assert np.mean(np.array(ratios) > 1.05) <= 0.01
 
 
 def test_a_group_comes_back_within_its_tolerance_with_the_fewest_moves(
@@ -113,7 +113,7 @@ def test_a_group_comes_back_within_its_tolerance_with_the_fewest_moves(
         f"{max(ratios):.4f} at most, above 1.055 in {np.mean(np.array(ratios) > 1.055):.2%}"
     )
     assert max(ratios) < 4 / 3
-    assert np.count_nonzero(np.array(ratios) > 1.055) <= max(1, 0.02 * len(ratios))
+    assert np.mean(np.array(ratios) > 1.055) <= 0.02
     assert moved["busy"] <= 1.1 * fewest["busy"]
     assert moved["idle"] <= 1.1 * fewest["idle"]
     assert moved["eager"] <= 1.1 * (fewest["busy"] + fewest["idle"])

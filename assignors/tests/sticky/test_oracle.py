@@ -40,7 +40,6 @@ def test_whatever_members_claim_nothing_better_is_possible(
     assert worth > 50, "groups in which racks cannot all match and something has to move"
 
 
-@pytest.mark.parametrize("block", first_of(3, 1))
 @pytest.mark.parametrize("events", [1, 2, 3, 4, 5])
 def test_whatever_happens_to_a_group_at_rest_nothing_better_is_possible(
     seeded: Seeded,
@@ -48,16 +47,15 @@ def test_whatever_happens_to_a_group_at_rest_nothing_better_is_possible(
     eagerly: Callable[[Group], Group],
     eventful_group: Callable[[random.Random, int], Group],
     events: int,
-    block: int,
 ) -> None:
     moved = 0
-    for seed in range(150 * block, 150 * (block + 1)):
+    for seed in range(450):
         group = eventful_group(seeded(5000 * events + seed), events)
         assignment = assign(StickyAssignor(), eagerly(group))
         best = reference.optimum(group)
         assert reference.score(group, assignment) == best, (events, seed)
         moved += best.moved
-    assert moved > 100
+    assert moved > 450
 
 
 @pytest.mark.parametrize("block", first_of(4, 1))
