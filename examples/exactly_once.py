@@ -21,6 +21,9 @@ from groupwright.consumer import Consumer
 TRANSACTION_SECONDS = 0.2
 """Time that a transaction stays open: a longer one costs less, and its records become visible later."""
 
+FLUSH_SECONDS = 10
+"""Time that an abort waits for records on their way, while brokers do not answer."""
+
 log = logging.getLogger("exactly_once")
 
 
@@ -78,6 +81,8 @@ class Transaction:
         if self._began is not None:
             self._began = None
             log.warning("aborted: the partitions were lost, or the work failed")
+            # Else librdkafka fails for good where the coordinator has not begun the transaction yet.
+            self._producer.flush(FLUSH_SECONDS)
             self._producer.abort_transaction()
 
     def _rewind(self) -> None:

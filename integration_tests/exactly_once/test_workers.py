@@ -1,15 +1,19 @@
 """Workers of examples/exactly_once.py are stopped, frozen and killed: each record is counted once."""
 
 import random
+import runpy
 import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
+from groupwright.consumer import Consumer
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from integration_tests.harness import coordinator
+from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.records import Feed, Tally
 from integration_tests.harness.waiting import wait_until
 from integration_tests.harness.workers import Workers
@@ -18,6 +22,22 @@ pytestmark = pytest.mark.kafka
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "exactly_once.py"
 WORKERS = ("ada", "bob", "cyd")
+
+
+def test_a_transaction_that_the_coordinator_has_not_begun_can_be_aborted(
+    kafka: Kafka, group: str, new_kafka_topic: NewKafkaTopic
+) -> None:
+    """The one before is still being completed (librdkafka 4849, fatal in one of four aborts)."""
+    target, servers = new_kafka_topic(partitions=6), kafka.bootstrap_servers
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": group})
+    producer.init_transactions(PATIENCE)
+    with Consumer({"bootstrap.servers": servers, "group.id": group}) as consumer:
+        consumer.subscribe([target])
+        transaction = runpy.run_path(str(PROGRAM))["Transaction"](consumer, producer)
+        for _ in range(40):
+            for end in (transaction.commit, transaction.abort):
+                transaction.write(target, None, b"value")
+                end()
 
 
 def test_every_record_is_counted_once_whatever_happens_to_the_workers(
