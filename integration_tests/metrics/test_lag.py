@@ -1,11 +1,14 @@
-"""Instrumented members, the exporter and the commands give the same lag, which is that counted by hand."""
+"""Members, exporter, commands, pipeline and report give the same lag, which is that counted by hand."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -23,6 +26,10 @@ from groupwright.cli.exporter.limits import GroupLimit, Patterns
 from groupwright.cli.exporter.state import ExporterState, Options
 from groupwright.consumer import Consumer
 from groupwright.instrumentation import create_instrumented
+from groupwright.pipeline import open_tables, schemas
+from groupwright.pipeline._jobs import derive
+from groupwright.pipeline.jobs import FEW_ROWS, Settings, local_session, run_batch
+from groupwright.pipeline.report import write_report
 from groupwright.testing import Kafka
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.waiting import wait_until
@@ -153,10 +160,10 @@ class Member:
         offsets = [TopicPartition(topic, 0, position) for topic, position in positions.items()]
         self.consumer.commit(offsets=offsets, asynchronous=False)
 
-    def shows(self, metric: str, lags: Lags, value: Value) -> bool:
+    def shows(self, metric: str, lags: Lags, value: Value, **labels: str) -> bool:
         """Poll, and return whether the metric shows these lags."""
         self.consumer.poll(0)
-        return {topic: value("reader", metric, topic=topic) for topic in self._ends} == lags
+        return {topic: value("reader", metric, topic=topic, **labels) for topic in self._ends} == lags
 
     def _read(self, positions: Mapping[str, int]) -> bool:
         message = self.consumer.poll(0.1)
@@ -250,3 +257,46 @@ def test_the_lag_is_that_counted_by_hand_wherever_it_is_shown(
         # From the committed offset, markers and aborted messages count: the application commits none of them.
         to_the_end = {topic: stable[topic] - position for topic, position in positions.items()}
         wait_until(partial(member.shows, "committed_lag", to_the_end, value), "the committed lag")
+
+
+def test_the_pipeline_and_its_report_have_the_lag_that_the_exporter_and_members_have(
+    kafka: Kafka,
+    logs: Logs,
+    group: str,
+    value: Value,
+    start: Callable[..., Member],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Markers and aborted messages count: the pipeline has committed offsets, and reads no messages."""
+    for other in ("rebalances", "states", "churn"):  # take most of a job's time
+        monkeypatch.setattr(derive, f"_derive_{other}", lambda *_: None)
+    offsets = {topic: readable(kafka, topic) for topic in logs.all}
+    everything = {topic: found[-1] + 1 for topic, found in offsets.items()}
+    parts = {topic: found[2] + 1 for topic, found in offsets.items()}
+    by_hand: dict[str, Lags] = {}
+    for protocol, positions in (("classic", parts), ("consumer", everything)):
+        name = f"{group}-{protocol}"
+        member = start(Consumer, {**PROTOCOLS[protocol], "group.id": name}, everything)
+        member.read(positions)
+        by_hand[name] = {topic: end(kafka, topic) - position for topic, position in positions.items()}
+        shows = partial(member.shows, "committed_lag", by_hand[name], value, group=name)
+        wait_until(shows, "the committed lag")
+        with Cluster({"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
+            exported = [of_exporter(cluster, name, each) for each in (catalogue.LAG, catalogue.UNREADABLE)]
+        assert {topic: sum(each[topic] for each in exported) for topic in logs.all} == by_hand[name]
+
+    with local_session("lag", settings=FEW_ROWS) as spark:
+        tables = open_tables(spark, str(tmp_path / "tables"))
+        settings = Settings(bootstrap_servers=kafka.bootstrap_servers, tables=str(tmp_path / "tables"))
+        run_batch(spark, settings)
+        sampled = tables.read(schemas.LAG).where(f"group_id in {tuple(by_hand)}")
+        rows = {(row.group_id, row.topic): row.lag_messages for row in sampled.collect()}
+        lag = {schemas.LAG.name: tables.read(schemas.LAG)}
+        page = write_report(lag, tmp_path / "report.html", made_at=datetime.now(UTC)).read_text()
+    assert rows == {(name, topic): lag for name, lags in by_hand.items() for topic, lag in lags.items()}
+    shown = re.findall(r'<b title="([^"]+)">.*?</b>peak (\d+), at the last sample (\d+)', page)
+    totals = {name: str(sum(lags.values())) for name, lags in by_hand.items()}
+    assert {name: (peak, last) for name, peak, last in shown if name in totals} == {
+        name: (total, total) for name, total in totals.items()
+    }

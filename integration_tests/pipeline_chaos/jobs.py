@@ -11,6 +11,7 @@ import psutil  # type: ignore[import-untyped]
 import pyspark
 
 from groupwright.pipeline import main
+from groupwright.pipeline.jobs import FEW_ROWS
 from groupwright.testing import find_java
 from integration_tests.harness.process import Process
 from integration_tests.harness.waiting import wait_until
@@ -74,6 +75,7 @@ class Cluster:
         """Start a job by spark-submit."""
         self._number += 1
         conf = {
+            **FEW_ROWS,
             "spark.pyspark.python": sys.executable,
             "spark.driver.host": _LOOPBACK,
             "spark.driver.bindAddress": _LOOPBACK,
@@ -83,10 +85,6 @@ class Cluster:
             "spark.executor.extraJavaOptions": QUICK,
             "spark.driver.extraJavaOptions": f"{QUICK} -Dlog4j2.configurationFile={_QUIET.as_uri()}",
             "spark.sql.shuffle.partitions": "1",
-            # On a few rows, compiling a query takes longer than running it.
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.sql.codegen.wholeStage": "false",
             "spark.ui.enabled": "false",
         }
         options = [text for key, value in conf.items() for text in ("--conf", f"{key}={value}")]

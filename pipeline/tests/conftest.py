@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 from pyspark.sql import SparkSession
 
-from groupwright.pipeline.jobs import local_session
+from groupwright.pipeline.jobs import FEW_ROWS, local_session
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -23,20 +23,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def small_spark() -> dict[str, str]:
-    """Settings of every Spark of the tests: on a few rows, compiling a query takes longer than running it.
+    """Settings of every Spark of the tests.
 
     The batch of `test_end_to_end` runs with Spark's own settings: compiled and adaptive queries.
     """
+    java_options = "spark.driver.extraJavaOptions"
     return {
+        **FEW_ROWS,
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
         # Spark's own classes need no verification, which takes a tenth of a start.
-        "-XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.shuffle.partitions": "2",
+        java_options: f"{FEW_ROWS[java_options]} -XX:+UseSerialGC "
+        "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
         # Checksums and statistics of a few rows.
         "spark.databricks.delta.stats.collect": "false",
         "spark.databricks.delta.writeChecksumFile.enabled": "false",

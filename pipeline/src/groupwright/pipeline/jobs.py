@@ -3,13 +3,14 @@
 from groupwright.pipeline._jobs.batch import Progress, run_batch
 from groupwright.pipeline._jobs.derive import with_consumer_members
 from groupwright.pipeline._jobs.kafka import CONNECTOR
-from groupwright.pipeline._jobs.session import cluster_session, local_session
+from groupwright.pipeline._jobs.session import FEW_ROWS, cluster_session, local_session
 from groupwright.pipeline._jobs.settings import SETTINGS, Settings, settings_from
 from groupwright.pipeline._jobs.stream import run_stream
 from groupwright.pipeline._tables.factory import FORMAT_JARS
 
 __all__ = [
     "CONNECTOR",
+    "FEW_ROWS",
     "FORMAT_JARS",
     "SETTINGS",
     "Progress",

@@ -319,8 +319,8 @@ LAG = _derived(
     column(
         "lag_messages",
         LONG,
-        "The messages from the committed offset, or from the log-start offset if that is higher, to the "
-        "log-end offset.",
+        "The offsets from the committed offset, or from the log-start offset if that is higher, to the "
+        "log-end offset: messages, and what a reader does not get, such as markers of transactions.",
     ),
     column(
         "lag_seconds",

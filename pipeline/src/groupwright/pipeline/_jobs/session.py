@@ -45,6 +45,15 @@ for argument; do
 done
 exec {{java}} "$@"
 """
+FEW_ROWS: Mapping[str, str] = {
+    # The C1 compiler suffices; its code needs more than the default 48 MB.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""Spark's settings for few rows and a minute or two: compiling a query would take longer than running it."""
 _QUIET = Path(__file__).with_name("quiet.properties")
 _REDACTED = "(?i)secret|password|token|access[.]?key|jaas|truststore|keystore|kafka[.]ssl"
 

@@ -16,7 +16,7 @@ from groupwright.cli.pipeline.demo.groups import groups_under_load, perform
 from groupwright.cli.pipeline.demo.scenario import TOPICS, scenario
 from groupwright.cli.pipeline.demo.summary import show
 from groupwright.cli.pipeline.reading import read_all, replay
-from groupwright.pipeline.jobs import Settings, local_session, run_batch, run_stream
+from groupwright.pipeline.jobs import FEW_ROWS, Settings, local_session, run_batch, run_stream
 from groupwright.pipeline.report import write_report
 from groupwright.pipeline.what_if import compare, findings
 from groupwright.testing import LocalKafka
@@ -24,15 +24,6 @@ from groupwright.testing.groups import LoadedGroup
 
 _EVENTS = "groupwright.rebalances"
 _STOP_SECONDS = 120.0
-_SPARK = {
-    # The JVM lives for a minute, so the C1 compiler suffices; its code needs more than the default 48 MB.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
-    "spark.sql.shuffle.partitions": "2",
-    # On a few rows, compiling a query takes longer than running it.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ def run(options: Options, console: Console) -> int:
         config={"offsets.topic.num.partitions": 2},
         on_download=lambda name: console.print(f"  downloading {name}"),
     )
-    with kafka, local_session("groupwright demo", settings=_SPARK) as spark:
+    with kafka, local_session("groupwright demo", settings=FEW_ROWS) as spark:
         for topic, partitions in {**dict(TOPICS.values()), _EVENTS: 1}.items():
             kafka.create_topic(topic, partitions=partitions)
         settings = Settings(
