@@ -106,6 +106,23 @@ def test_a_heartbeat_that_breaks_off_loses_the_coordinator_and_nothing_else(stab
     assert stable.take(act.SendHeartbeat).identity == MemberIdentity(1, "m-1", "range")
 
 
+def test_a_heartbeat_that_fails_again_and_again_slows_down(stable: "Player") -> None:
+    """KIP-580; the first one that succeeds ends it."""
+    stable.beat()
+    for doublings in range(3):
+        stable.answer_heartbeat(999)
+        pause = stable.timing.retry_backoff * 2**doublings
+        stable.wait(pause * 0.9)
+        assert not stable.asks(act.SendHeartbeat)
+        stable.wait(pause * 0.2)
+        assert stable.asks(act.SendHeartbeat)
+    stable.answer_heartbeat(0)
+    stable.beat()
+    stable.answer_heartbeat(999)
+    stable.wait(stable.timing.retry_backoff)
+    assert stable.asks(act.SendHeartbeat)
+
+
 def test_heartbeats_go_on_while_the_application_revokes_its_partitions(stable: "Player") -> None:
     """REBALANCE_IN_PROGRESS keeps the session alive; librdkafka #3450 expired the session instead."""
     stable.beat()

@@ -985,7 +985,7 @@ class Membership:
             # whose group.instance.id was taken. Joining again would take it back; Heartbeat's response tells.
             self._heartbeat.schedule(now)
         elif action is ErrorAction.RETRY:
-            self._heartbeat.schedule(now + self._timing.retry_backoff)
+            self._heartbeat.schedule(now + self._backoff.pause())
         elif action is not ErrorAction.NONE:
             self._handle_error(api, error, now)
 
