@@ -23,12 +23,7 @@ _QUEUE_BYTES_KB = 262_144
 
 def new_broker() -> LocalKafka:
     """Return the broker, not yet started."""
-    config = {
-        "group.initial.rebalance.delay.ms": INITIAL_REBALANCE_DELAY_MS,
-        **KIP_848_MINIMA,
-        # Allocating an index page may take tens of milliseconds on ext4; 300 partitions would do it at once.
-        "log.index.interval.bytes": 2**31 - 1,
-    }
+    config = {"group.initial.rebalance.delay.ms": INITIAL_REBALANCE_DELAY_MS, **KIP_848_MINIMA}
     return LocalKafka(config=config, heap="1g")
 
 

@@ -21,6 +21,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  */
 public final class Load {
     private static final byte[] VALUE = new byte[20];
+    /** Longer than the broker's log.index.interval.bytes: the next message gets an index entry. */
+    private static final byte[] INDEXED_VALUE = new byte[8192];
     private static final long FIRST_ROUND_SECONDS = 30;
 
     public static void main(String[] arguments)
@@ -36,21 +38,23 @@ public final class Load {
             new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
         String topic = given.get("topic");
         int partitions = Integer.parseInt(given.get("partitions"));
-        for (Future<RecordMetadata> written : write(producer, topic, partitions))
-            written.get(FIRST_ROUND_SECONDS, TimeUnit.SECONDS);
+        // The first index entries of all partitions, which would block a measurement on some disks.
+        for (byte[] value : List.of(INDEXED_VALUE, VALUE))
+            for (Future<RecordMetadata> written : write(producer, topic, partitions, value))
+                written.get(FIRST_ROUND_SECONDS, TimeUnit.SECONDS);
         System.out.println("ready");
         long interval = (long) (Double.parseDouble(given.get("interval")) * 1e9);
         for (long due = System.nanoTime() + interval; ; due = Math.max(due + interval, System.nanoTime())) {
             LockSupport.parkNanos(due - System.nanoTime());
-            write(producer, topic, partitions);
+            write(producer, topic, partitions, VALUE);
         }
     }
 
     private static List<Future<RecordMetadata>> write(
-            KafkaProducer<byte[], byte[]> producer, String topic, int partitions) {
+            KafkaProducer<byte[], byte[]> producer, String topic, int partitions, byte[] value) {
         List<Future<RecordMetadata>> written = new ArrayList<>();
         for (int partition = 0; partition < partitions; partition++)
-            written.add(producer.send(new ProducerRecord<>(topic, partition, null, VALUE)));
+            written.add(producer.send(new ProducerRecord<>(topic, partition, null, value)));
         return written;
     }
 
