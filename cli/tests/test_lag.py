@@ -196,6 +196,23 @@ def test_partitions_of_a_group_are_those_that_it_owns_or_has_committed() -> None
     assert (found.total, found.held) == (62, 10)
 
 
+def test_a_group_without_members_has_all_partitions_of_a_topic_in_which_it_has_committed_some() -> None:
+    """The lag of a stopped group was that of one partition, and nothing said so."""
+    logs = LogOffsets(
+        begins={("orders", 0): 0, ("orders", 1): 0},
+        ends={("orders", 0): 100, ("orders", 1): 50},
+        partitions={"orders": 2, "other": 3},
+    )
+    found = group_lags({"billing": group()}, {"billing": {("orders", 0): CommittedOffset(30)}}, logs)
+
+    assert [(each.name, each.lag) for each in found["billing"].partitions] == [
+        ("orders-0", 70),
+        ("orders-1", None),
+    ]
+    (note,) = offset_notes(found.values())
+    assert note.startswith("billing: No offset of orders-1 is committed, though there are messages")
+
+
 OFFSETS = st.none() | st.integers(0, 100)
 
 

@@ -9,10 +9,17 @@ import confluent_kafka
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # as documented
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from groupwright import cli
 from groupwright.consumer import Consumer
 from groupwright.testing import LocalKafka
+from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -124,12 +131,14 @@ def test_a_group_goes_over_and_back_as_it_is_told(
     assert (plan["type"], plan["way"]) == ("consumer", "under way")
     assert (plan["gone"], plan["to_go"]) == ([other], ["own-1"])
     assert "own-1" in plan["steps"][0]
+    assert other in plan["back"][0]
 
     service.restart("own-1")
     shares = service.settle()
     plan = migrate()
     assert (plan["way"], plan["to_go"], plan["checks"], plan["outcomes"]) == ("done", [], [], [])
     assert sorted(map(len, shares.values())) == [3, 4]
+    assert (plan["steps"], len(plan["back"])) == ([], 2)
 
     service.restart(other, strategy)
     assert migrate()["way"] == "under way"
@@ -147,6 +156,7 @@ def test_a_group_that_librdkafka_leads_cooperatively_stops_or_changes_its_client
     plan = migrate()
     assert plan["way"] == "full stop"
     assert [check["subject"] for check in plan["checks"] if check["verdict"] == "hinders"] == ["assignments"]
+    assert plan["outcomes"][0] == {"assignor": "uniform", "moved": None, "least": 3, "most": 4}
     assert is_refused(kafka, request.node.name)
 
     service.replace("plain-1", "own-1", "cooperative-sticky")
@@ -180,9 +190,49 @@ def test_a_group_without_members_goes_over_with_its_first(
     consumer.close()
 
     plan = migrate()
-    assert (plan["way"], plan["to_go"], len(plan["steps"])) == ("online", [], 1)
+    assert (plan["way"], plan["to_go"], len(plan["steps"]), plan["back"]) == ("empty", [], 1, [])
     service.start("plain-1")
     assert migrate()["way"] == "done"
+
+
+def test_the_sessions_are_those_that_the_group_would_have(
+    kafka: LocalKafka, service: Service, migrate: Callable[[], Any], request: pytest.FixtureRequest
+) -> None:
+    service.start("own-1", "range")
+    assert any("45000 ms and 200 ms" in change for change in migrate()["changes"])
+
+    own = ConfigEntry("consumer.session.timeout.ms", "50000", incremental_operation=AlterConfigOpType.SET)
+    group = ConfigResource(ResourceType.GROUP, request.node.name, incremental_configs=[own])
+    (altered,) = kafka.admin().incremental_alter_configs([group]).values()
+    altered.result(PATIENCE)
+
+    def is_told() -> bool:
+        return any("50000 ms and 200 ms" in change for change in migrate()["changes"])
+
+    wait_until(is_told, "the coordinator to know the group's own setting")
+
+
+@pytest.mark.slow
+def test_a_policy_that_lets_no_group_back_keeps_the_broker_assigning(groupwright: Run) -> None:
+    with LocalKafka(config={**FAST, "group.consumer.migration.policy": "upgrade"}) as kafka:
+        kafka.create_topic("orders", PARTITIONS)
+        service = Service(kafka, "billing")
+
+        def migrate() -> str:
+            done = groupwright("migrate", "billing", "--bootstrap-servers", kafka.bootstrap_servers)
+            assert (done.returncode, done.stderr) == (0, "")
+            return done.stdout
+
+        service.start("own-1", "range")
+        service.start("own-2", "range")
+        service.restart("own-1")
+        service.restart("own-1", "range")
+        assert "the broker assigns until all have stopped" in migrate()
+
+        service.close()
+        service.start("own-1", "range")
+        assert "can go over online" in migrate()
+        service.close()
 
 
 @pytest.mark.slow

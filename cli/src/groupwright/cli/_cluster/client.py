@@ -49,7 +49,7 @@ _RETRIABLE = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
-_BROKER = 4  # ConfigResource.Type.BROKER
+_BROKER, _GROUP = 4, 32  # ConfigResource.Type
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 _COORDINATOR_ATTEMPTS = 10
 _COORDINATOR_BACKOFF = 0.3  # seconds
@@ -103,18 +103,25 @@ class Cluster:
 
     def broker_settings(self, broker: int) -> dict[str, str]:
         """Return the settings of a broker, without secrets."""
-        request = apis.DESCRIBE_CONFIGS(resources=[{"resource_type": _BROKER, "resource_name": str(broker)}])
+        return self._describe_configs(_BROKER, str(broker), f"broker {broker}", "the cluster", broker)
+
+    def group_settings(self, group: str) -> dict[str, str]:
+        """Return the settings of a group by KIP-848: its own, or else those of all groups."""
+        return self._describe_configs(_GROUP, group, f"the group {group!r}", "the group")
+
+    def _describe_configs(
+        self, resource_type: int, name: str, what: str, right_on: str, broker: int | None = None
+    ) -> dict[str, str]:
+        request = apis.DESCRIBE_CONFIGS(resources=[{"resource_type": resource_type, "resource_name": name}])
         try:
             row = self._connection.send(request, broker).results[0]
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
         if row.error_code in FORBIDDEN:
-            raise forbidden(
-                f"the settings of broker {broker}", row.error_code, "DESCRIBE_CONFIGS on the cluster"
-            )
+            raise forbidden(f"the settings of {what}", row.error_code, f"DESCRIBE_CONFIGS on {right_on}")
         if row.error_code:
             raise CommandError(
-                f"broker {broker} does not return its settings: {words(row.error_code)}",
+                f"the settings of {what} are not returned: {words(row.error_code)}",
                 ExitStatus.INCOMPLETE,
             )
         return {each.name: each.value for each in row.configs if each.value is not None}

@@ -135,9 +135,7 @@ def _offsets(lag: GroupLag) -> Iterator[str]:
             "deleted before they were consumed."
         )
     uncommitted = [
-        each
-        for each in lag.partitions
-        if each.owner is not None and each.committed is None and (each.begin or 0) < (each.end or 0)
+        each for each in lag.partitions if each.committed is None and (each.begin or 0) < (each.end or 0)
     ]
     if uncommitted and lag.group.type is not GroupType.SHARE:
         yield (

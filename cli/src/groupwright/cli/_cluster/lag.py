@@ -8,7 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from groupwright.cli._cluster.client import EARLIEST, LATEST, Cluster
-from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, GroupMember, GroupType
+from groupwright.cli._cluster.model import (
+    CommittedOffset,
+    DescribedGroup,
+    GroupMember,
+    GroupType,
+    TopicMetadata,
+)
 from groupwright.core import TopicPartitionKey
 
 Committed = Mapping[str, Mapping[TopicPartitionKey, CommittedOffset]]
@@ -166,6 +172,7 @@ class LogOffsets:
         stable: Last stable offsets.
         errors: Why the end of a log is not known.
         topic_ids: Ids of topics by their names, as far as they are known.
+        partitions: Numbers of partitions by topic, as far as they are known.
     """
 
     begins: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
@@ -173,6 +180,7 @@ class LogOffsets:
     stable: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
     errors: Mapping[TopicPartitionKey, str] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    partitions: Mapping[str, int] = field(default_factory=dict)
 
 
 def lag_of_groups(cluster: Cluster, groups: Mapping[str, DescribedGroup]) -> dict[str, GroupLag]:
@@ -187,20 +195,33 @@ def lag_after(
     cluster: Cluster, groups: Mapping[str, DescribedGroup], committed: Committed
 ) -> dict[str, GroupLag]:
     """Return the lag of groups after committed offsets, which were queried before the ends of logs."""
-    wanted = {key for id_, group in groups.items() for key in (*committed[id_], *owners(group))}
-    return group_lags(groups, committed, _log_offsets(cluster, wanted))
+    read = {name for id_, group in groups.items() for name, _ in (*committed[id_], *owners(group))}
+    topics = cluster.topics(read)
+    partitions = {name: each.partitions for name, each in topics.items()}
+    wanted = {
+        key for id_, group in groups.items() for key in partitions_of(group, committed[id_], partitions)
+    }
+    return group_lags(groups, committed, _log_offsets(cluster, wanted, topics))
 
 
-def _log_offsets(cluster: Cluster, partitions: Collection[TopicPartitionKey]) -> LogOffsets:
+def _log_offsets(
+    cluster: Cluster, partitions: Collection[TopicPartitionKey], topics: Mapping[str, TopicMetadata]
+) -> LogOffsets:
     """Return the offsets of logs.
 
     Last stable offsets come after the ends, so that messages written meanwhile do not seem to be held.
     """
-    topics = cluster.topics({name for name, _ in partitions})
     begins, _ = cluster.offsets(partitions, EARLIEST, topics=topics)
     ends, errors = cluster.offsets(partitions, LATEST, topics=topics)
     stable, _ = cluster.offsets(partitions, LATEST, topics=topics, read_committed=True)
-    return LogOffsets(begins, ends, stable, errors, {name: each.id for name, each in topics.items()})
+    return LogOffsets(
+        begins,
+        ends,
+        stable,
+        errors,
+        {name: each.id for name, each in topics.items()},
+        {name: each.partitions for name, each in topics.items()},
+    )
 
 
 def group_lags(
@@ -218,7 +239,7 @@ def group_lags(
             group,
             tuple(
                 _partition(key, group, committed[id_].get(key), logs, owned)
-                for key in sorted({*committed[id_], *owned})
+                for key in sorted(partitions_of(group, committed[id_], logs.partitions))
             ),
         )
         for id_, group in groups.items()
@@ -246,6 +267,27 @@ def _partition(
         topic_id=logs.topic_ids.get(key[0], ""),
         stable=stable,
     )
+
+
+def partitions_of(
+    group: DescribedGroup,
+    committed: Mapping[TopicPartitionKey, CommittedOffset],
+    partitions: Mapping[str, int],
+) -> set[TopicPartitionKey]:
+    """Return the partitions that a group owns, or has committed.
+
+    A group without members owns none, but would read all of a topic again in which it has committed any.
+
+    Args:
+        group: The group.
+        committed: Its committed offsets.
+        partitions: Numbers of partitions by topic.
+    """
+    found = {*committed, *owners(group)}
+    if not group.members and group.type is not GroupType.SHARE:
+        topics = {name for name, _ in committed}
+        found |= {(name, number) for name in topics for number in range(partitions.get(name, 0))}
+    return found
 
 
 def owners(group: DescribedGroup) -> dict[TopicPartitionKey, GroupMember]:

@@ -16,6 +16,8 @@ from groupwright.cli._command_line.output import Output, OutputFormat
 from groupwright.cli._study.weights_option import WeightsOption
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from groupwright.cli._cluster.client import Cluster
     from groupwright.cli.migrate.plan import Brokers
 
@@ -40,8 +42,8 @@ def migrate(
     - groupwright migrate billing --bootstrap-servers localhost:9092
     - groupwright migrate billing --output json
 
-    The exit status is 1 if the group cannot go over before something has changed, and 7 if the broker's
-    settings may not be read.
+    The exit status is 0 also if only a full stop is possible (`way` in JSON), 1 if the group cannot go over
+    before something has changed, and 7 if the broker's settings may not be read.
     """
     from groupwright.cli._study.live import read_live
     from groupwright.cli._study.options import warn
@@ -67,9 +69,17 @@ def _ask(cluster: "Cluster", group: str) -> "tuple[Brokers, list[tuple[str, Exit
 
     serves = cluster.serves_consumer_protocol(group)
     coordinator = find_group(cluster, group).coordinator.id
-    try:
-        return Brokers(serves, cluster.broker_settings(coordinator)), []
-    except CommandError as error:
-        if error.status is not ExitStatus.FORBIDDEN:
-            raise
-        return Brokers(serves, None), [(str(error), ExitStatus.INCOMPLETE)]
+    missing: list[tuple[str, ExitStatus]] = []
+
+    def settings(ask: "Callable[[], dict[str, str]]") -> dict[str, str] | None:
+        try:
+            return ask()
+        except CommandError as error:
+            if error.status is not ExitStatus.FORBIDDEN:
+                raise
+            missing.append((str(error), ExitStatus.INCOMPLETE))
+            return None
+
+    of_broker = settings(lambda: cluster.broker_settings(coordinator))
+    of_group = settings(lambda: cluster.group_settings(group)) if serves else None
+    return Brokers(serves, of_broker, of_group), missing

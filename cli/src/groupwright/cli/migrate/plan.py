@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from groupwright.assignors import Assignor
 
 _POLICY, _MAX_SIZE = "group.consumer.migration.policy", "group.consumer.max.size"
-_SESSION, _HEARTBEAT = "group.consumer.session.timeout.ms", "group.consumer.heartbeat.interval.ms"
+_SESSION, _HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+"""Settings of a group; those of all groups have `group.` before them."""
 _SETTINGS = "partition.assignment.strategy, session.timeout.ms and heartbeat.interval.ms"
 _THERE = ("bidirectional", "upgrade")
 _BACK = ("bidirectional", "downgrade")
@@ -38,6 +39,10 @@ class Way(StrEnum):
     """Some members have gone over."""
     DONE = "done"
     """All members have."""
+    HALF_BACK = "half back"
+    """All members are classic again, and the broker still assigns: its policy lets no group back."""
+    EMPTY = "empty"
+    """There are no members: the next one decides."""
 
 
 class Verdict(StrEnum):
@@ -64,13 +69,14 @@ class Outcome:
 
     Attributes:
         assignor: Its name in `group.remote.assignor`.
-        moved: Partitions that would go to another member.
+        moved: Partitions that would go to another member, if all members changed at once; None after a full
+            stop, since the broker then knows no owners.
         least: The fewest partitions of a member then.
         most: The most.
     """
 
     assignor: str
-    moved: int
+    moved: int | None
     least: int
     most: int
 
@@ -82,10 +88,13 @@ class Brokers:
     Attributes:
         serves_protocol: Whether it serves KIP-848.
         settings: Its settings; None if these credentials may not read them.
+        group: The settings that it has for the group; None if it has none, or these credentials may not read
+            them.
     """
 
     serves_protocol: bool
     settings: Mapping[str, str] | None
+    group: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +108,8 @@ class Plan:
         checks: What was looked at.
         outcomes: What the broker's assignors would do; none if it has members of neither kind.
         changes: What else changes, in sentences.
-        steps: What to do, in order.
+        steps: What to do to go over, in order.
+        back: What to do to go back.
     """
 
     way: Way
@@ -109,6 +119,7 @@ class Plan:
     outcomes: tuple[Outcome, ...]
     changes: tuple[str, ...]
     steps: tuple[str, ...]
+    back: tuple[str, ...]
 
 
 def make_plan(group: StudiedGroup, brokers: Brokers) -> Plan:
@@ -118,25 +129,32 @@ def make_plan(group: StudiedGroup, brokers: Brokers) -> Plan:
     to_go = tuple(names[each.id] for each in group.members if is_classic or each.is_classic)
     gone = tuple(names[each.id] for each in group.members if not (is_classic or each.is_classic))
     checks = tuple(_checks(group, brokers)) if to_go or not gone else ()
-    way = _way(gone, to_go, checks)
+    way = _way(gone, to_go, checks, is_classic=is_classic)
     return Plan(
         way,
         gone,
         to_go,
         checks,
-        tuple(_outcomes(group)) if is_classic and group.members else (),
+        tuple(_outcomes(group, way)) if is_classic and group.members else (),
         tuple(_changes(group, brokers)) if is_classic else (),
-        tuple(_steps(group.id, way, to_go, brokers)),
+        tuple(_steps(group.id, way, to_go)),
+        tuple(_back(group.id, way, gone, brokers)),
     )
 
 
-def _way(gone: tuple[str, ...], to_go: tuple[str, ...], checks: tuple[Check, ...]) -> Way:
+def _way(
+    gone: tuple[str, ...], to_go: tuple[str, ...], checks: tuple[Check, ...], *, is_classic: bool
+) -> Way:
     if gone:
         return Way.UNDER_WAY if to_go else Way.DONE
+    if to_go and not is_classic:
+        return Way.HALF_BACK
     hindrances = {check.subject for check in checks if check.verdict is Verdict.HINDERS}
     if hindrances & {"brokers"}:
         return Way.NONE
-    return Way.FULL_STOP if hindrances and to_go else Way.ONLINE
+    if not to_go:
+        return Way.EMPTY
+    return Way.FULL_STOP if hindrances else Way.ONLINE
 
 
 def _checks(group: StudiedGroup, brokers: Brokers) -> Iterator[Check]:
@@ -208,7 +226,7 @@ def _size(members: int, settings: Mapping[str, str] | None) -> Check:
     return Check("size", Verdict.FINE, f"{plural(members, 'member')}, and {_MAX_SIZE} is {text}")
 
 
-def _outcomes(group: StudiedGroup) -> Iterator[Outcome]:
+def _outcomes(group: StudiedGroup, way: Way) -> Iterator[Outcome]:
     assignors: tuple[Assignor, ...] = (UniformAssignor(), BrokerRangeAssignor())
     present = {each.id: dict(group.present(each)) for each in group.members}
     owners = {key: id_ for id_, partitions in present.items() for key in flat(partitions)}
@@ -222,7 +240,8 @@ def _outcomes(group: StudiedGroup) -> Iterator[Outcome]:
             key in owners and owners[key] != id_ for id_, share in shares.items() for key in flat(share)
         )
         sizes = [count(share) for share in shares.values()]
-        yield Outcome(assignor.name.removeprefix(BROKER_PREFIX), moved, min(sizes), max(sizes))
+        name = assignor.name.removeprefix(BROKER_PREFIX)
+        yield Outcome(name, None if way is Way.FULL_STOP else moved, min(sizes), max(sizes))
 
 
 def _changes(group: StudiedGroup, brokers: Brokers) -> Iterator[str]:
@@ -236,42 +255,66 @@ def _changes(group: StudiedGroup, brokers: Brokers) -> Iterator[str]:
         f"Members that still set {_SETTINGS} are refused when they are created: librdkafka and Groupwright "
         "say so."
     )
-    settings = brokers.settings or {}
-    times = [f"{key} ({settings[key]})" for key in (_SESSION, _HEARTBEAT) if key in settings]
-    if times:
-        yield f"Sessions and heartbeats are set in the broker, for all groups: {' and '.join(times)}."
-    yield "A rebalance stops no member: each revokes what moves, while it consumes the rest."
+    settings = {f"group.{key}": value for key, value in (brokers.group or {}).items()}
+    settings = {**(brokers.settings or {}), **settings}
+    times = [f"{settings[name]} ms" for key in (_SESSION, _HEARTBEAT) if (name := f"group.{key}") in settings]
+    if len(times) == 2:  # noqa: PLR2004 - both
+        yield (
+            f"Sessions and heartbeats are set in the broker, for all groups or for one ({_SESSION}, "
+            f"{_HEARTBEAT}). Those of this group are {times[0]} and {times[1]}."
+        )
+    yield (
+        "Once all members have gone over, a rebalance stops no member: each revokes what moves, while it "
+        "consumes the rest. Until then, members with an eager assignor give up everything at each restart."
+    )
     yield "Offsets, group.id, group.instance.id and the rights on the group and its topics stay as they are."
 
 
-def _steps(group: str, way: Way, to_go: tuple[str, ...], brokers: Brokers) -> Iterator[str]:
-    policy = (brokers.settings or {}).get(_POLICY, "").lower()
-    back = (
-        "To go back: a rolling restart without group.protocol=consumer; when the last member of KIP-848 "
-        "leaves, the members' assignor is called again"
-        if not policy or policy in _BACK
-        else f"To go back: a full stop, since {_POLICY} is {policy}"
-    )
+def _steps(group: str, way: Way, to_go: tuple[str, ...]) -> Iterator[str]:
     clients = "Bring all members to confluent-kafka 2.15 or later (Java: 4.0), as a release of its own"
     settings = f"Set group.protocol=consumer, and remove {_SETTINGS}"
     match way:
         case Way.NONE:
             yield "Change what hinders it, and run this command again"
-        case Way.ONLINE if not to_go:
-            yield f"{settings}: the group has no members, so the first one makes it a group of KIP-848"
+        case Way.EMPTY:
+            yield f"{settings}: the first member makes it a group of KIP-848"
         case Way.ONLINE:
             yield clients
-            yield f"{settings}; restart the members one by one. From the first one on, the broker assigns"
-            yield f"Watch it: groupwright watch {group}; then run this command again"
-            yield back
+            yield f"{settings}; restart the members {_one_by_one(group)}"
+            yield f"Watch it: groupwright watch {group}. The broker assigns from the first one on"
+            yield "Run this command again"
         case Way.FULL_STOP:
             yield clients
             yield f"{settings}, without starting any member"
-            members = counted(len(to_go), "member")
-            yield f"Stop all {members}, and wait until groupwright describe {group} shows Empty"
-            yield "Start all of them; they go on from their committed offsets"
+            yield from _full_stop(group, len(to_go))
         case Way.UNDER_WAY:
-            yield f"Restart with group.protocol=consumer: {few(to_go)}"
-            yield back
-        case Way.DONE:
-            yield back
+            yield f"Restart with group.protocol=consumer, {_one_by_one(group)}: {few(to_go)}"
+        case Way.HALF_BACK | Way.DONE:
+            pass
+
+
+def _back(group: str, way: Way, gone: tuple[str, ...], brokers: Brokers) -> Iterator[str]:
+    """Yield the steps of the way back, if there is one, for a group that has gone over, or will."""
+    if way in {Way.NONE, Way.EMPTY}:
+        return
+    policy = (brokers.settings or {}).get(_POLICY, "").lower()
+    classic = f"without group.protocol=consumer, and with {_SETTINGS} as before"
+    if way is Way.HALF_BACK:
+        yield from _full_stop(group, None)
+    elif policy and policy not in _BACK:
+        yield f"Configure the members {classic}, without starting any member"
+        yield from _full_stop(group, None)
+    else:
+        those = f": {few(gone)}" if gone else ""
+        yield f"Restart the members {classic}, {_one_by_one(group)}{those}"
+        yield "When the last member of KIP-848 has left, the members' assignor is called again"
+
+
+def _one_by_one(group: str) -> str:
+    return f"one by one, each once groupwright describe {group} shows Stable"
+
+
+def _full_stop(group: str, members: int | None) -> Iterator[str]:
+    all_of_them = "all members" if members is None else f"all {counted(members, 'member')}"
+    yield f"Stop {all_of_them}, and wait until groupwright describe {group} shows Empty"
+    yield "Start all of them; they go on from their committed offsets"

@@ -1,11 +1,14 @@
 """The plan, printed."""
 
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from groupwright.cli._command_line.output import Column, OutputFormat, console, few, print_json, print_rows
 from groupwright.cli._study.model import StudiedGroup, headline
-from groupwright.cli.migrate.plan import Plan, Verdict, Way
+from groupwright.cli.migrate.plan import Outcome, Plan, Verdict, Way
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _COLUMNS = (Column("subject", "SUBJECT"), Column("verdict", "VERDICT"), Column("detail", "DETAIL"))
 _WIDTH = len("subscriptions")
@@ -15,6 +18,8 @@ _ANSWERS = {
     Way.NONE: "cannot go over yet",
     Way.UNDER_WAY: "is on its way",
     Way.DONE: "is a group of KIP-848",
+    Way.HALF_BACK: "has only classic members again, but the broker assigns until all have stopped",
+    Way.EMPTY: "has no members: the next one decides its protocol",
 }
 _STYLES = {Verdict.FINE: "green", Verdict.HINDERS: "yellow", Verdict.UNKNOWN: "cyan"}
 
@@ -35,6 +40,7 @@ def document(study: StudiedGroup, plan: Plan) -> dict[str, Any]:
         ],
         "changes": list(plan.changes),
         "steps": list(plan.steps),
+        "back": list(plan.back),
     }
 
 
@@ -60,38 +66,51 @@ def _print_text(study: StudiedGroup, plan: Plan) -> None:
     from rich.text import Text
 
     out = console()
-
-    def heading(text: str) -> None:
-        out.print()
-        out.print(Text(text, "bold"))
-
-    def item(text: str, first: str = "  ") -> None:
-        wrapped = fill(
-            text,
-            out.width,
-            initial_indent=first,
-            subsequent_indent=" " * len(first),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        out.print(wrapped)
-
     out.print(headline(study))
-    heading(f"The group {_ANSWERS[plan.way]}.")
+    _heading(out, f"The group {_ANSWERS[plan.way]}.")
     if plan.gone and plan.to_go:
-        item(
-            f"{len(plan.gone)} of {len(plan.gone) + len(plan.to_go)} members have gone over: {few(plan.gone)}"
-        )
+        number = len(plan.gone) + len(plan.to_go)
+        _item(out, f"{len(plan.gone)} of {number} members have gone over: {few(plan.gone)}", "  ")
     for check in plan.checks:
-        out.print(Text(f"  {check.verdict:<8}", _STYLES[check.verdict]), end="")
-        item(check.detail, f"{check.subject:<{_WIDTH}}  ")
+        wrapped = Text(_wrapped(out, check.detail, f"  {check.verdict:<8}{check.subject:<{_WIDTH}}  "))
+        wrapped.stylize(_STYLES[check.verdict], end=10)
+        out.print(wrapped)
     if plan.outcomes or plan.changes:
-        heading("What changes")
-    for outcome in plan.outcomes:
-        shares = f"{outcome.least} to {outcome.most}"
-        item(f"By {outcome.assignor}, {outcome.moved} partitions move; members have {shares} then.", "  - ")
-    for change in plan.changes:
-        item(change, "  - ")
-    heading("In this order" if len(plan.steps) > 1 else "What to do")
-    for number, step in enumerate(plan.steps, start=1):
-        item(f"{step}.", f"  {number}. " if len(plan.steps) > 1 else "  ")
+        _heading(out, "What changes")
+    for sentence in (*map(_outcome, plan.outcomes), *plan.changes):
+        _item(out, sentence, "  - ")
+    for title, steps in (("To go over", plan.steps), ("To go back", plan.back)):
+        if steps:
+            _heading(out, title)
+        for number, step in enumerate(steps, start=1):
+            _item(out, f"{step}.", f"  {number}. " if len(steps) > 1 else "  ")
+
+
+def _outcome(outcome: Outcome) -> str:
+    shares = f"members have {outcome.least} to {outcome.most} partitions"
+    if outcome.moved is None:
+        return f"By {outcome.assignor}, {shares} then; all are dealt anew."
+    moved = f"{outcome.moved} would move if all members changed at once"
+    return f"By {outcome.assignor}, {shares} then; {moved}, and each restart on the way moves more."
+
+
+def _heading(out: "Console", text: str) -> None:
+    from rich.text import Text
+
+    out.print()
+    out.print(Text(text, "bold"))
+
+
+def _item(out: "Console", text: str, first: str) -> None:
+    out.print(_wrapped(out, text, first))
+
+
+def _wrapped(out: "Console", text: str, first: str) -> str:
+    return fill(
+        text,
+        out.width,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
