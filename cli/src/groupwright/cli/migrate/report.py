@@ -18,7 +18,7 @@ _ANSWERS = {
     Way.NONE: "cannot go over yet",
     Way.UNDER_WAY: "is on its way",
     Way.DONE: "is a group of KIP-848",
-    Way.HALF_BACK: "has only classic members again, but the broker assigns until all have stopped",
+    Way.HALF_BACK: "has only classic members, but the broker assigns until all stop, and may leave one out",
     Way.EMPTY: "has no members: the next one decides its protocol",
 }
 _STYLES = {Verdict.FINE: "green", Verdict.HINDERS: "yellow", Verdict.UNKNOWN: "cyan"}
