@@ -371,12 +371,12 @@ def test_a_free_port_that_another_program_takes_in_between_is_changed_for_anothe
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"version": "2.8.0"}, "The version of Kafka cannot be '2.8.0': give 3.9 or later, such as '4.3.1'"),
+        ({"version": "2.8.0"}, "The version of Kafka cannot be '2.8.0': give 3.9 or later, such as '4.4.0'"),
         (
             {"version": "banana"},
-            "The version of Kafka cannot be 'banana': give 3.9 or later, such as '4.3.1'",
+            "The version of Kafka cannot be 'banana': give 3.9 or later, such as '4.4.0'",
         ),
-        ({"version": 4.3}, "The version of Kafka cannot be 4.3: give 3.9 or later, such as '4.3.1'"),
+        ({"version": 4.3}, "The version of Kafka cannot be 4.3: give 3.9 or later, such as '4.4.0'"),
         ({"port": 70_000}, "The port cannot be 70000: give a number up to 65535, or None for a free port"),
         ({"port": -1}, "The port cannot be -1: give a number up to 65535, or None for a free port"),
         ({"port": "9092"}, "The port cannot be '9092': give a number up to 65535, or None for a free port"),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 IMAGE_VARIABLE = "GROUPWRIGHT_KAFKA_IMAGE"
 """The environment variable that names the image."""
 
-DEFAULT_IMAGE = "apache/kafka:4.3.1"
+DEFAULT_IMAGE = "apache/kafka:4.4.0"
 
 _CERTIFICATES = Path("/etc/kafka/secrets")
 _DISK = "/mnt/data"
@@ -85,7 +85,7 @@ class KafkaContainers(Kafka):
         Args:
             nodes: Number of nodes. Their ids are 1 to `nodes`.
             image: An image that is configured as `apache/kafka` is; by default what the environment variable
-                GROUPWRIGHT_KAFKA_IMAGE names, else `apache/kafka:4.3.1`.
+                GROUPWRIGHT_KAFKA_IMAGE names, else `apache/kafka:4.4.0`.
             security: Opens listeners with TLS and SASL beside the plain one; `secure_config` returns their
                 clients' configuration.
             proxied: Opens a listener whose clients connect through a proxy: `proxied_servers` are its

@@ -31,7 +31,7 @@ from groupwright.testing.errors import LocalKafkaError
 if TYPE_CHECKING:
     from groupwright.testing._kafka.security import Security
 
-DEFAULT_VERSION = "4.3.1"
+DEFAULT_VERSION = "4.4.0"
 VERSION_VARIABLE = "GROUPWRIGHT_KAFKA_VERSION"
 
 # Kafka logs through SLF4J 1.7; its simple backend writes to standard error, as the JVM itself does.
@@ -88,7 +88,7 @@ class LocalKafka(Kafka):
 
         Args:
             version: The version of Kafka, 3.9 or later; by default that of the environment variable
-                `GROUPWRIGHT_KAFKA_VERSION`, else 4.3.1.
+                `GROUPWRIGHT_KAFKA_VERSION`, else 4.4.0.
             security: Opens listeners with TLS and SASL beside the plain one; `secure_config` returns their
                 clients' configuration.
             proxied: Opens a listener whose clients connect through a proxy: `proxied_servers` is its address,
