@@ -369,6 +369,8 @@ class World(RuleBasedStateMachine):
             case act.SendLeaveGroup():
                 self.player.asked.remove(action)
                 self.reply(action, act.Answered(0))
+            case act.StayInGroup():
+                self.player.asked.remove(action)  # it tells, and asks for nothing
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
