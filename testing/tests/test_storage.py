@@ -1,6 +1,7 @@
 """The format of a node's storage is kept, and the next node like it needs no program for it."""
 
 import base64
+import hashlib
 import re
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ from groupwright.testing._kafka.storage import NodeStorage, new_id
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.tools import command_of_kafkas_tool
 
+CHECKPOINTS = ("bootstrap.checkpoint", "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
 TOOL = "org.apache.kafka.tools.FeatureCommand"
 
 
@@ -32,11 +34,11 @@ def node(directory: Path, version: str = "4.3.1", **overrides: str) -> NodeStora
     )
 
 
-def formatted(directory: Path) -> NodeStorage:
+def formatted(directory: Path, checkpoint: str = CHECKPOINTS[0]) -> NodeStorage:
     """Return a storage as Kafka's tool leaves it."""
-    directory.mkdir()
+    (directory / checkpoint).parent.mkdir(parents=True)
     (directory / "meta.properties").write_text("version=1\n")
-    (directory / "bootstrap.checkpoint").write_bytes(b"features")
+    (directory / checkpoint).write_bytes(b"features\nof 1")
     return node(directory)
 
 
@@ -57,15 +59,16 @@ def test_a_directory_is_formatted_once_kafka_has_left_its_mark(tmp_path: Path) -
     assert both.is_formatted
 
 
-def test_a_kept_format_is_that_of_the_next_node_with_ids_of_its_own(tmp_path: Path) -> None:
-    formatted(tmp_path / "first").keep()
+@pytest.mark.parametrize("checkpoint", CHECKPOINTS, ids=["before 4.4", "since 4.4"])
+def test_a_kept_format_is_that_of_the_next_node_with_ids_of_its_own(tmp_path: Path, checkpoint: str) -> None:
+    formatted(tmp_path / "first", checkpoint).keep()
     second, third = node(tmp_path / "second"), node(tmp_path / "third")
 
     assert second.restore()
     assert third.restore()
 
     assert second.is_formatted
-    assert (tmp_path / "second" / "bootstrap.checkpoint").read_bytes() == b"features"
+    assert (tmp_path / "second" / checkpoint).read_bytes() == b"features\nof 1"
     texts = [(tmp_path / name / "meta.properties").read_text().splitlines() for name in ("second", "third")]
     found = [dict(line.split("=") for line in lines) for lines in texts]
     assert [each["node.id"] for each in found] == ["1", "1"]
@@ -98,6 +101,15 @@ def test_what_is_broken_in_the_cache_is_not_used(cache: Path, tmp_path: Path) ->
     assert not (tmp_path / "second").exists()
 
 
+def test_what_an_earlier_release_has_kept_is_not_used(cache: Path, tmp_path: Path) -> None:
+    formatted(tmp_path / "first").keep()
+    (kept,) = (path for path in cache.rglob("*") if path.is_file())
+    features = b"\xff\x00\nfeatures"
+    kept.write_bytes(hashlib.sha256(features).digest() + features)
+
+    assert not node(tmp_path / "second").restore()
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(cache: Path, tmp_path: Path) -> None:
     cache.write_text("a file")
 
@@ -114,7 +126,7 @@ def test_a_broker_of_a_kept_format_has_the_features_of_one_that_kafka_has_format
 
     assert (first_by_tool, second_by_tool) == (True, False)
     assert first == second
-    assert int(first["group.version"]) > 0
+    assert {"metadata.version", "kraft.version"} <= first.keys()
 
 
 def new_broker() -> tuple[bool, dict[str, str]]:

@@ -1,7 +1,7 @@
 """Format of a node's storage. Kafka's tool takes half a second for it, so what it has written is kept.
 
-The tool writes `meta.properties`, which has ids, and `bootstrap.checkpoint`, which has the features of the
-cluster. The latter is the same for nodes of the same version and settings, apart from SCRAM credentials.
+The tool writes `meta.properties`, which has ids, and a checkpoint, which has the features of the cluster. The
+latter is the same for nodes of the same version and settings, apart from SCRAM credentials.
 """
 
 import contextlib
@@ -15,7 +15,8 @@ from pathlib import Path
 from groupwright.testing._java.java import cache_directory
 
 _META = "meta.properties"
-_CHECKPOINT = "bootstrap.checkpoint"
+_CHECKPOINTS = ("bootstrap.checkpoint", "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
+"""Where the tool writes it: before Kafka 4.4, and since."""
 _OF_ONE_NODE = frozenset({"controller.quorum.voters", "listeners", "advertised.listeners", "log.dirs"})
 """Settings with ports and paths, on which the checkpoint does not depend."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -56,11 +57,15 @@ class NodeStorage:
         lines = "".join(f"{name}={value}\n" for name, value in meta.items())
         try:
             kept = self._path.read_bytes()
-            digest, checkpoint = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
-            if hashlib.sha256(checkpoint).digest() != digest:
+            digest, rest = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
+            if hashlib.sha256(rest).digest() != digest:
                 return False
-            self._directory.mkdir(parents=True, exist_ok=True)
-            (self._directory / _CHECKPOINT).write_bytes(checkpoint)
+            place, _, checkpoint = rest.partition(b"\n")
+            if place.decode("latin-1") not in _CHECKPOINTS:
+                return False
+            written = self._directory / place.decode()
+            written.parent.mkdir(parents=True, exist_ok=True)
+            written.write_bytes(checkpoint)
             (self._directory / _META).write_text(lines, encoding="utf-8")
         except OSError:
             return False  # nothing is kept, or Kafka's tool says why the directory cannot be written
@@ -71,11 +76,14 @@ class NodeStorage:
         if not self._is_kept:
             return
         with contextlib.suppress(OSError):
-            checkpoint = (self._directory / _CHECKPOINT).read_bytes()
+            place = next((each for each in _CHECKPOINTS if (self._directory / each).exists()), None)
+            if place is None:
+                return
+            rest = place.encode() + b"\n" + (self._directory / place).read_bytes()
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".keeping-", dir=self._path.parent) as staging:
                 written = Path(staging, self._path.name)
-                written.write_bytes(hashlib.sha256(checkpoint).digest() + checkpoint)
+                written.write_bytes(hashlib.sha256(rest).digest() + rest)
                 written.replace(self._path)
 
     @property
