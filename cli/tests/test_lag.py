@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from groupwright.cli._cluster.findings import offset_notes
 from groupwright.cli._cluster.lag import LogOffsets, PartitionLag, group_lags
-from groupwright.cli._cluster.model import CommittedOffset
+from groupwright.cli._cluster.model import CommittedOffset, TopicMetadata
 from groupwright.cli._command_line.suggest import unknown_group
 from groupwright.cli.lag.command import By, future_notes, rows
 from integration_tests.harness.described_groups import group, lag_of, member, partition
@@ -173,6 +173,10 @@ def test_the_largest_lag_comes_first_then_the_name_and_what_is_not_known_last() 
     ]
 
 
+def topic(partitions: int) -> TopicMetadata:
+    return TopicMetadata("orders", "id-1", (1,) * partitions, (frozenset(),) * partitions)
+
+
 def test_partitions_of_a_group_are_those_that_it_owns_or_has_committed() -> None:
     one = member(assigned={"orders": (0, 1)})
     key = "orders", 2
@@ -184,7 +188,7 @@ def test_partitions_of_a_group_are_those_that_it_owns_or_has_committed() -> None
             ends={("orders", 0): 100, key: 2},
             stable={("orders", 0): 90, key: 3},  # queried later
             errors={("orders", 1): "no leader"},
-            topic_ids={"orders": "id-1"},
+            topics={"orders": topic(3)},
         ),
     )["billing"]
 
@@ -201,7 +205,7 @@ def test_a_group_without_members_has_all_partitions_of_a_topic_in_which_it_has_c
     logs = LogOffsets(
         begins={("orders", 0): 0, ("orders", 1): 0},
         ends={("orders", 0): 100, ("orders", 1): 50},
-        partitions={"orders": 2, "other": 3},
+        topics={"orders": topic(2), "other": topic(3)},
     )
     found = group_lags({"billing": group()}, {"billing": {("orders", 0): CommittedOffset(30)}}, logs)
 

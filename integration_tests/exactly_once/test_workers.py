@@ -38,6 +38,8 @@ def test_a_transaction_that_the_coordinator_has_not_begun_can_be_aborted(
             for end in (transaction.commit, transaction.abort):
                 transaction.write(target, None, b"value")
                 end()
+    with Tally(servers, target, partitions=6) as committed:
+        assert committed.read_to_the_end().counts.total() == 40
 
 
 def test_every_record_is_counted_once_whatever_happens_to_the_workers(

@@ -171,16 +171,14 @@ class LogOffsets:
         ends: High watermarks.
         stable: Last stable offsets.
         errors: Why the end of a log is not known.
-        topic_ids: Ids of topics by their names, as far as they are known.
-        partitions: Numbers of partitions by topic, as far as they are known.
+        topics: The topics by their names, as far as they are known.
     """
 
     begins: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
     ends: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
     stable: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
     errors: Mapping[TopicPartitionKey, str] = field(default_factory=dict)
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    partitions: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
 
 
 def lag_of_groups(cluster: Cluster, groups: Mapping[str, DescribedGroup]) -> dict[str, GroupLag]:
@@ -195,12 +193,9 @@ def lag_after(
     cluster: Cluster, groups: Mapping[str, DescribedGroup], committed: Committed
 ) -> dict[str, GroupLag]:
     """Return the lag of groups after committed offsets, which were queried before the ends of logs."""
-    read = {name for id_, group in groups.items() for name, _ in (*committed[id_], *owners(group))}
-    topics = cluster.topics(read)
-    partitions = {name: each.partitions for name, each in topics.items()}
-    wanted = {
-        key for id_, group in groups.items() for key in partitions_of(group, committed[id_], partitions)
-    }
+    known = {id_: {*committed[id_], *owners(group)} for id_, group in groups.items()}
+    topics = cluster.topics({name for keys in known.values() for name, _ in keys})
+    wanted = {key for id_, group in groups.items() for key in _partitions_of(group, known[id_], topics)}
     return group_lags(groups, committed, _log_offsets(cluster, wanted, topics))
 
 
@@ -214,14 +209,7 @@ def _log_offsets(
     begins, _ = cluster.offsets(partitions, EARLIEST, topics=topics)
     ends, errors = cluster.offsets(partitions, LATEST, topics=topics)
     stable, _ = cluster.offsets(partitions, LATEST, topics=topics, read_committed=True)
-    return LogOffsets(
-        begins,
-        ends,
-        stable,
-        errors,
-        {name: each.id for name, each in topics.items()},
-        {name: each.partitions for name, each in topics.items()},
-    )
+    return LogOffsets(begins, ends, stable, errors, topics)
 
 
 def group_lags(
@@ -239,7 +227,7 @@ def group_lags(
             group,
             tuple(
                 _partition(key, group, committed[id_].get(key), logs, owned)
-                for key in sorted(partitions_of(group, committed[id_], logs.partitions))
+                for key in sorted(_partitions_of(group, {*committed[id_], *owned}, logs.topics))
             ),
         )
         for id_, group in groups.items()
@@ -264,30 +252,22 @@ def _partition(
         end=end if end is None or stable is None else max(end, stable),  # which was queried later
         owner=owned.get(key),
         error=logs.errors.get(key, ""),
-        topic_id=logs.topic_ids.get(key[0], ""),
+        topic_id=logs.topics[key[0]].id if key[0] in logs.topics else "",
         stable=stable,
     )
 
 
-def partitions_of(
-    group: DescribedGroup,
-    committed: Mapping[TopicPartitionKey, CommittedOffset],
-    partitions: Mapping[str, int],
+def _partitions_of(
+    group: DescribedGroup, known: set[TopicPartitionKey], topics: Mapping[str, TopicMetadata]
 ) -> set[TopicPartitionKey]:
-    """Return the partitions that a group owns, or has committed.
+    """Return the partitions of a group: those that it owns or has committed, which are `known`.
 
     A group without members owns none, but would read all of a topic again in which it has committed any.
-
-    Args:
-        group: The group.
-        committed: Its committed offsets.
-        partitions: Numbers of partitions by topic.
     """
-    found = {*committed, *owners(group)}
-    if not group.members and group.type is not GroupType.SHARE:
-        topics = {name for name, _ in committed}
-        found |= {(name, number) for name in topics for number in range(partitions.get(name, 0))}
-    return found
+    if group.members or group.type is GroupType.SHARE:
+        return known
+    read = {name for name, _ in known} & topics.keys()
+    return known | {(name, number) for name in read for number in range(topics[name].partitions)}
 
 
 def owners(group: DescribedGroup) -> dict[TopicPartitionKey, GroupMember]:

@@ -89,7 +89,7 @@ def _print_text(study: StudiedGroup, plan: Plan) -> None:
 def _outcome(outcome: Outcome) -> str:
     shares = f"members have {outcome.least} to {outcome.most} partitions"
     if outcome.moved is None:
-        return f"By {outcome.assignor}, {shares} then; all are dealt anew."
+        return f"By {outcome.assignor}, {shares} then; the broker assigns all anew."
     moved = f"{outcome.moved} would move if all members changed at once"
     return f"By {outcome.assignor}, {shares} then; {moved}, and each restart on the way moves more."
 

@@ -16,7 +16,7 @@ from groupwright.testing._java.java import cache_directory
 
 _META = "meta.properties"
 _CHECKPOINTS = ("bootstrap.checkpoint", "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
-"""Where the tool writes it: before Kafka 4.4, and since."""
+"""Paths of the checkpoint before Kafka 4.4, and since."""
 _OF_ONE_NODE = frozenset({"controller.quorum.voters", "listeners", "advertised.listeners", "log.dirs"})
 """Settings with ports and paths, on which the checkpoint does not depend."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -60,10 +60,11 @@ class NodeStorage:
             digest, rest = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
             if hashlib.sha256(rest).digest() != digest:
                 return False
-            place, _, checkpoint = rest.partition(b"\n")
-            if place.decode("latin-1") not in _CHECKPOINTS:
+            first, _, checkpoint = rest.partition(b"\n")
+            place = first.decode("latin-1")
+            if place not in _CHECKPOINTS:
                 return False
-            written = self._directory / place.decode()
+            written = self._directory / place
             written.parent.mkdir(parents=True, exist_ok=True)
             written.write_bytes(checkpoint)
             (self._directory / _META).write_text(lines, encoding="utf-8")
