@@ -27,7 +27,7 @@ from integration_tests.simulation import player  # noqa: E402
 from integration_tests.simulation.runtime import VirtualThread  # noqa: E402
 from integration_tests.simulation.scenario import Fault, Kind, MemberPlan, Scenario  # noqa: E402
 
-_SOURCES = re.compile(r"/src/groupwright/((?:consumer|assignors|core)/.*)(?<!core/locking\.py)$")
+_SOURCES = re.compile(r".*/src/groupwright/((?:consumer|assignors|core)/.*)(?<!core/locking\.py)$")
 _MODEL = ("assignors/_model/", "consumer/_protocol/model.py")
 _ASSIGNOR = "RangeAssignor.assign"
 _RESPONSES = {"Network.join": "JoinGroupResponse", "Network.heartbeat": "int"}
@@ -68,7 +68,7 @@ def record() -> list[Call]:
         if not isinstance(thread, VirtualThread) or thread.process.scheduler.now > _SCENARIO.calm_at:
             return  # afterwards topics change
         if thread.process.name == _FIRST.name:
-            name, source = frame.f_code.co_qualname, _SOURCES.search(frame.f_code.co_filename)
+            name, source = frame.f_code.co_qualname, _SOURCES.match(frame.f_code.co_filename)
             file = "" if source is None else source[1]
             if thread in assigning:
                 if event == "return" and frame is assigning[thread]:
