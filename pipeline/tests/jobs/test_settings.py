@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from groupwright.pipeline._jobs.session import FEW_ROWS, settings_for
 from groupwright.pipeline._jobs.settings import settings_from
 from groupwright.pipeline.errors import SettingsError
 
@@ -82,3 +83,19 @@ def test_a_file_s_values_of_other_types_are_reported(tmp_path: Path, line: str, 
     config.write_text(line)
     with pytest.raises(SettingsError, match=re.escape(message)):
         settings_from(NEEDED, config)
+
+
+def test_spark_is_set_for_few_rows_until_a_folder_has_more_than_four_megabytes(tmp_path: Path) -> None:
+    def chosen(tables: object, *others: str) -> object:
+        return settings_for(settings_from([NEEDED[0], f"tables={tables}", *others]))
+
+    tables = tmp_path / "a folder"
+    assert chosen(tables) is chosen(tables.as_uri()) is FEW_ROWS, "no tables yet"
+    for name in ("lag", "churn"):
+        (tables / name).mkdir(parents=True)
+        (tables / name / "part").write_bytes(bytes(2_000_000))
+    assert chosen(tables) is chosen(tables.as_uri()) is FEW_ROWS
+    (tables / "churn" / "another").write_bytes(b"1")
+    assert chosen(tables) == chosen(tables.as_uri()) == {}
+    assert chosen("s3a://bucket/tables") == {}
+    assert chosen("catalog.groups", "format=iceberg", "state=/data/state") == {}

@@ -3,7 +3,7 @@
 from groupwright.pipeline._jobs.batch import Progress, run_batch
 from groupwright.pipeline._jobs.derive import with_consumer_members
 from groupwright.pipeline._jobs.kafka import CONNECTOR
-from groupwright.pipeline._jobs.session import FEW_ROWS, cluster_session, local_session
+from groupwright.pipeline._jobs.session import FEW_ROWS, cluster_session, local_session, settings_for
 from groupwright.pipeline._jobs.settings import SETTINGS, Settings, settings_from
 from groupwright.pipeline._jobs.stream import run_stream
 from groupwright.pipeline._tables.factory import FORMAT_JARS
@@ -19,6 +19,7 @@ __all__ = [
     "local_session",
     "run_batch",
     "run_stream",
+    "settings_for",
     "settings_from",
     "with_consumer_members",
 ]

@@ -67,7 +67,7 @@ def stream(values: Values = None, *, config: Config = None) -> None:
 
     groupwright pipeline stream bootstrap_servers=localhost:9092 tables=./tables
     """
-    with _pipeline("stream", values, config, needs_broker=True) as (spark, settings):
+    with _pipeline("stream", values, config, needs_broker=True, ends=False) as (spark, settings):
         from groupwright.pipeline.jobs import run_stream
         from groupwright.pipeline.main import stop_on_signals
 
@@ -273,16 +273,22 @@ def demo(
 
 @contextmanager
 def _pipeline(
-    job: str, values: list[str] | None, config: Path | None, *, needs_broker: bool = False
+    job: str,
+    values: list[str] | None,
+    config: Path | None,
+    *,
+    needs_broker: bool = False,
+    ends: bool = True,
 ) -> "Iterator[tuple[SparkSession, Settings]]":
-    """Read the settings and start Spark."""
+    """Read the settings and start Spark, for a job that ends by itself or one that does not."""
     with _errors_in_one_line(job):
         from groupwright.pipeline import jobs
 
         settings = jobs.settings_from(values or (), config)
         if needs_broker:
             _require_broker(settings.bootstrap_servers)
-        session = jobs.local_session(f"groupwright {job}", format_=settings.format, settings=settings.spark)
+        chosen = {**(jobs.settings_for(settings) if ends else {}), **settings.spark}
+        session = jobs.local_session(f"groupwright {job}", format_=settings.format, settings=chosen)
         with session as spark:
             yield spark, settings
 

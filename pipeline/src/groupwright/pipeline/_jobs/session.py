@@ -8,15 +8,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline._jobs.kafka import CONNECTOR, SOURCE
+from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._tables.factory import table_format
 from groupwright.pipeline._tables.java import has_class, java_class
 from groupwright.testing import find_java, resolve_jars
@@ -54,6 +57,8 @@ FEW_ROWS: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
 }
 """Spark's settings for few rows and a minute or two: compiling a query would take longer than running it."""
+_FEW_BYTES = 4_000_000
+"""The most that tables of few rows take: about 300,000 rows. With more, compiled queries are quicker."""
 _QUIET = Path(__file__).with_name("quiet.properties")
 _REDACTED = "(?i)secret|password|token|access[.]?key|jaas|truststore|keystore|kafka[.]ssl"
 
@@ -104,6 +109,34 @@ def local_session(
         f"-Dlog4j2.configurationFile={_QUIET.as_uri()} {chosen.get(_JAVA_OPTIONS, '')}".strip()
     )
     return _start(name, format_, chosen)
+
+
+def settings_for(settings: Settings) -> Mapping[str, str]:
+    """Return Spark's settings for a job that ends: `FEW_ROWS`, or none.
+
+    Rows are few in a folder of this machine that has at most 4 MB, or no tables yet.
+
+    Args:
+        settings: A job's settings; its own settings of Spark are left out.
+    """
+    folder = _local_folder(settings.tables)
+    if settings.format != "delta" or folder is None:
+        return {}
+    return {} if any(size > _FEW_BYTES for size in accumulate(_sizes(folder))) else FEW_ROWS
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Yield the sizes of a folder's files, but of those that another job deletes meanwhile."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                yield Path(parent, name).stat().st_size
+
+
+def _local_folder(location: str) -> Path | None:
+    """Return the folder of this machine that a path or a URI names; None for another file system's."""
+    uri = urlsplit(location)
+    return Path(unquote(uri.path)) if uri.scheme == "file" else None if uri.scheme else Path(location)
 
 
 def _start(name: str, format_: str, settings: Mapping[str, str]) -> SparkSession:
