@@ -59,6 +59,13 @@ class HandGuarantees(Guarantees):
         if self._heard_at is None:
             self._heard_at = self._scheduler.now
 
+    def was_busy(self, member: Member, since: int) -> None:
+        """Check as of a member, but no heartbeat notices a half-open connection: a commit times out."""
+        cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
+        is_silent = self._heard_at is None or self._heard_at > since
+        if not (is_silent and cut >= 0 and cut > self._scheduler.now - _LONGEST_CLOSE):
+            super().was_busy(member, since)
+
     def changed(self, member: Member, removed: Iterable[Key], starts: dict[Key, int | None]) -> None:
         """Take a change of the assignment; a start of None is the committed offset."""
         removed = list(removed)
