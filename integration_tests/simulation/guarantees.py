@@ -253,14 +253,14 @@ class Guarantees:
 
         Not if the group has rebalanced `since` then, or was cut off from its coordinator.
         """
-        cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
+        cut = self._last_cut(member)
         if since is not None and (cut >= since or not self._is_calm(member, since)):
             return
         self._over.update(dict.fromkeys(self._owned(member).values(), why))
 
     def was_busy(self, member: Member, since: int) -> None:
         """Check that a member that did not poll has committed automatically what it had consumed."""
-        cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
+        cut = self._last_cut(member)
         begin = since - self._recovery
         if not self._is_calm(member, since) or cut >= max(0, begin) or self._is_excused(member):
             return
@@ -274,6 +274,10 @@ class Guarantees:
                     "automatic commits go on while the application is busy",
                     f"{member.name} has consumed {where}",
                 )
+
+    def _last_cut(self, member: Member) -> int:
+        """Return when a member, or all, were last cut off; -1 for never."""
+        return max(self._cut_at.get(name, -1) for name in ("", member.name))
 
     def _is_calm(self, member: Member, since: int) -> bool:
         """Return whether a member's group has not rebalanced since then, and does not now."""
@@ -352,7 +356,7 @@ class Guarantees:
         """
         window = self._judge.owners[key].get(member.name)
         last_fault = max(self._fault_at.get(name, -1) for name in ("", member.name))
-        cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
+        cut = self._last_cut(member)
         had_fault = last_fault >= 0 and last_fault > self._scheduler.now - self._recovery
         is_cut = cut >= 0 and cut > self._scheduler.now - _HALF_OPEN
         if window is not None and (had_fault or is_cut):

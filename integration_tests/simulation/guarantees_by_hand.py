@@ -61,7 +61,7 @@ class HandGuarantees(Guarantees):
 
     def was_busy(self, member: Member, since: int) -> None:
         """Check as of a member, but no heartbeat notices a half-open connection: a commit times out."""
-        cut = max(self._cut_at.get(name, -1) for name in ("", member.name))
+        cut = self._last_cut(member)
         is_silent = self._heard_at is None or self._heard_at > since
         if not (is_silent and cut >= 0 and cut > self._scheduler.now - _LONGEST_CLOSE):
             super().was_busy(member, since)

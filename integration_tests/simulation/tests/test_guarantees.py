@@ -288,14 +288,11 @@ def test_an_assignment_by_hand_begins_where_it_was_told_or_at_the_newest_commit(
 
 
 def test_a_commit_by_hand_over_a_connection_that_was_cut_off_waits_for_its_timeout() -> None:
-    def is_busy(told: Reporter) -> None:
-        told.deliver("a", 0, 1, 2)
-        told.fault("a")
-        told.scheduler.run_until(told.scheduler.now + 30 * SECOND)
-        told.guarantees.was_busy(told.members["a"], told.scheduler.now)
-
     told = by_hand(Commits.AUTO, {P: None})
-    is_busy(told)
+    told.deliver("a", 0, 1, 2)
+    told.fault("a")
+    told.scheduler.run_until(told.scheduler.now + 30 * SECOND)
+    told.guarantees.was_busy(told.members["a"], told.scheduler.now)
     told.scheduler.run_until(told.scheduler.now + 61 * SECOND)
     with pytest.raises(BrokenGuaranteeError, match="automatic commits go on"):
         told.guarantees.was_busy(told.members["a"], told.scheduler.now)

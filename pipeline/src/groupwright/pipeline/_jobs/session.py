@@ -136,7 +136,9 @@ def _sizes(folder: Path) -> Iterator[int]:
 def _local_folder(location: str) -> Path | None:
     """Return the folder of this machine that a path or a URI names; None for another file system's."""
     uri = urlsplit(location)
-    return Path(unquote(uri.path)) if uri.scheme == "file" else None if uri.scheme else Path(location)
+    if uri.scheme == "file":
+        return Path(unquote(uri.path))
+    return None if uri.scheme else Path(location)
 
 
 def _start(name: str, format_: str, settings: Mapping[str, str]) -> SparkSession:
