@@ -11,7 +11,7 @@ import pytest
 
 import groupwright.consumer
 from groupwright.consumer import Consumer
-from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.patience import PROGRAM_PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -61,7 +61,7 @@ def test_the_example_runs(scene: "Scene", tmp_path: Path) -> None:
     )
 
     ran = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, check=False, timeout=PATIENCE
+        [sys.executable, program], capture_output=True, text=True, check=False, timeout=PROGRAM_PATIENCE
     )
     assert ran.returncode == 0, ran.stderr
     assert re.fullmatch(rf"{topic} [012] 0\n", ran.stdout)

@@ -11,7 +11,7 @@ import pytest
 from groupwright.instrumentation._metrics.catalogue import CATALOGUE
 from groupwright.instrumentation._metrics.labels import LABELS
 from groupwright.testing import LocalKafka
-from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.patience import PROGRAM_PATIENCE
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -28,7 +28,7 @@ def test_an_example_runs(example: str, local_kafka: LocalKafka, tmp_path: Path) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=PROGRAM_PATIENCE,
         cwd=tmp_path,
         env=os.environ | several_processes,
     )

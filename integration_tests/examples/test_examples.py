@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 
 from groupwright.testing import Kafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
-from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.patience import PATIENCE, PROGRAM_PATIENCE
 from integration_tests.harness.records import Tally
 from integration_tests.harness.waiting import wait_until
 from integration_tests.harness.workers import Workers
@@ -56,7 +56,7 @@ def demo(kafka: Kafka) -> Demo:
 
     def run(program: str, *options: str) -> str:
         command = [sys.executable, str(EXAMPLES / program), kafka.bootstrap_servers, *options]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=PROGRAM_PATIENCE, check=False)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 

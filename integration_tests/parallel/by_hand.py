@@ -8,7 +8,7 @@ import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 WORKERS, MOST_IN_FLIGHT, COMMIT_SECONDS, DRAIN_SECONDS = 4, 1000, 5.0, 30.0
 
@@ -68,7 +68,10 @@ class Service:
         self.collect()
         offsets = [TopicPartition(*key, self.done.pop(key)) for key in keys if key in self.done]
         if offsets and waits:
-            self.consumer.commit(offsets=offsets, asynchronous=False)
+            try:
+                self.consumer.commit(offsets=offsets, asynchronous=False)
+            except KafkaException as error:  # the group has given the partitions to another member already
+                log.warning("not committed: %s", error)
         elif offsets:
             self.consumer.commit(offsets=offsets, asynchronous=True)
 

@@ -62,7 +62,7 @@ def test_no_order_is_lost_and_a_deploy_charges_none_twice(
             start(name)
         catch_up("at first")
         for name in NAMES:
-            assert service.stop(name) == 0
+            assert service.stop(name) == 0, service.log(name)[-2000:]
             start(name, service.log(name))
         catch_up("after a deploy")
         twice = sum(times - 1 for times in charged(service).values())

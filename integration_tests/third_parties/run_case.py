@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from integration_tests.harness.patience import PROGRAM_PATIENCE
+
 
 def run(python: str, module: str, case: str, which: str, bootstrap: str) -> Any:
     """Return what a case sees, run by the interpreter of an environment that has the library.
@@ -19,7 +21,12 @@ def run(python: str, module: str, case: str, which: str, bootstrap: str) -> Any:
     """
     command = [python, "-m", "integration_tests.third_parties.run_case", module, case, which, bootstrap]
     ended = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False, timeout=180
+        command,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PROGRAM_PATIENCE,
     )
     if ended.returncode:
         raise RuntimeError(f"{module}.{case} failed with {which}:\n{ended.stderr[-3000:]}")

@@ -10,7 +10,7 @@ import pytest
 
 from groupwright.testing import ContainersUnavailableError, KafkaContainers
 from groupwright.testing._kafka import engine
-from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.patience import PROGRAM_PATIENCE
 from integration_tests.harness.tools import lacking
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -38,7 +38,7 @@ def test_an_example_runs(example: str, tmp_path: Path, temporary: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=PROGRAM_PATIENCE,
         cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(temporary)},
     )

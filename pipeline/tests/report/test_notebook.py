@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline import Batch, open_tables, schemas
-from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.patience import PROGRAM_PATIENCE
 
 NOTEBOOK = Path(__file__).parents[3] / "examples" / "rebalance_history.ipynb"
 
@@ -26,7 +26,7 @@ def test_the_notebook_shows_what_is_in_the_tables(
     subprocess.run(
         [Path(sys.executable).with_name("jupyter-execute"), f"--output={tmp_path / 'done.ipynb'}", NOTEBOOK],
         env=os.environ | {"TABLES": str(tmp_path / "tables")},
-        timeout=PATIENCE,
+        timeout=PROGRAM_PATIENCE,
         check=True,
     )
 
