@@ -70,8 +70,8 @@ def running(buffer: PrefetchBuffer, queue: Queue) -> Message | None:
 
 def taken(buffer: PrefetchBuffer, most: int = 10) -> list[Message]:
     """Take the prefetched messages, and none of librdkafka's."""
-    messages: list[Message] = []
-    buffer.gather(messages, most, lambda *_: [], 0.0)
+    buffer.gather(most, lambda *_: [], 0.0)
+    messages, buffer.taken = buffer.taken, []
     return messages
 
 
@@ -151,6 +151,7 @@ def test_messages_that_consume_gathers_leave_it_if_a_callback_seeks_or_pauses() 
     buffer.pause([("t", 1)])
     buffer.apply_pauses()
     assert offsets(gathered) == [(2, 3)]
+    buffer.taken = []
 
     buffer.resume([("t", 1)])
     buffer.apply_pauses()
@@ -358,7 +359,7 @@ def test_what_a_batch_of_several_partitions_reached_is_known(seed: int) -> None:
             reached[partition] += 1
     reached = {partition: offset for partition, offset in reached.items() if offset}
     buffer = PrefetchBuffer()
-    buffer.gather([], len(batch), lambda *_: batch, 0.0)
+    buffer.gather(len(batch), lambda *_: batch, 0.0)
     lost = buffer.seek_targets(
         [TopicPartition("t", partition, offset + 1) for partition, offset in reached.items()]
     )

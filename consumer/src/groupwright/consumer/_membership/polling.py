@@ -32,7 +32,7 @@ _CALM_AFTER = 1.0
 """Seconds without anything due, in a settled group, after which all is calm."""
 
 _Fetch = Callable[[list[Message], int, float], None]
-"""Appends to a list until it has so many messages, or for so many seconds."""
+"""Takes messages into `PrefetchBuffer.taken` until it has so many, or for so many seconds."""
 
 
 class Polling(confluent_kafka.Consumer):
@@ -89,6 +89,7 @@ class Polling(confluent_kafka.Consumer):
                 remaining, slice_ = deadline - now, guard.slice
                 if not holds:
                     append(taken, most, max(0.0, min(slice_, remaining)))
+                    taken = prefetch.taken
                 guard.last = ended = monotonic()
                 guard.inside_seconds += ended - now
                 if ended >= guard.fast_path_until and self._member.session_expired:
@@ -106,7 +107,7 @@ class Polling(confluent_kafka.Consumer):
                     taken.clear()  # interceptors have removed them all
         except BaseException:
             guard.fast_path_until = 0.0  # without a call, before which another exception may come
-            self._put_back(taken)
+            self._put_back(prefetch.taken)
             raise
 
     def _slice(self, now: float) -> float:
@@ -204,9 +205,9 @@ class Polling(confluent_kafka.Consumer):
     def _gather(self, taken: list[Message], most: int, timeout: float) -> None:
         """Append messages until there are `most`, or for `timeout` seconds."""
         before = len(taken)
-        self._prefetch.gather(taken, most - before, self._native_consume, timeout)
+        self._prefetch.gather(most - before, self._native_consume, timeout)
         if self._on_native_error is not None:
-            self._report_native_errors(taken[before:])
+            self._report_native_errors(self._prefetch.taken[before:])
 
     def _report_native_errors(self, messages: list[Message]) -> None:
         for message in messages:

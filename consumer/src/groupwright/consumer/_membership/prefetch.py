@@ -15,7 +15,7 @@ returns the offsets to seek to.
 import threading
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat, starmap
 from typing import TYPE_CHECKING
 
@@ -91,36 +91,32 @@ class PrefetchBuffer:
     def _fill_waiting(self, consume: Callable[[int, float], list[Message]], now: float) -> None:
         wanted = self._batch if now - self._last_fill < _KEEPS_UP else _ONE
         self._last_fill = now
-        self._fill(self.waiting, consume, wanted, _AT_ONCE)
+        before = len(self.waiting)
+        self._call(map(self.waiting.extend, map(consume, wanted, _AT_ONCE)))
+        self._note(self.waiting, before)
 
-    def gather(
-        self,
-        messages: list[Message],
-        most: int,
-        consume: Callable[[int, float], list[Message]],
-        timeout: float,
-    ) -> None:
-        """Append up to `most` messages: prefetched ones, or else from librdkafka within `timeout` seconds."""
+    def gather(self, most: int, consume: Callable[[int, float], list[Message]], timeout: float) -> None:
+        """Take up to `most` more messages: prefetched ones, or librdkafka's within `timeout` seconds."""
+        before = len(self.taken)
         if self.waiting and most > 0:
-            messages.extend(starmap(self.waiting.popleft, repeat((), min(most, len(self.waiting)))))
-        else:
-            self._fill(messages, consume, (most,), (timeout,))
+            self.taken.extend(starmap(self.waiting.popleft, repeat((), min(most, len(self.waiting)))))
+            return
+        returned = map(consume, (most,), (timeout,))
+        # An empty list is replaced: to copy 1,000 messages, more than the processor's cache holds, costs 3 %.
+        kept = map(self.taken.extend, returned) if before else map(setattr, (self,), ("taken",), returned)
+        self._call(kept)
+        self._note(self.taken, before)
 
-    def _fill(
-        self,
-        messages: "deque[Message] | list[Message]",
-        consume: Callable[[int, float], list[Message]],
-        most: Iterable[int],
-        timeout: Iterable[float],
-    ) -> None:
-        """Make one native call with the first value of each argument, which `map` wants as iterables."""
-        before = len(messages)
+    def _call(self, kept: Iterator[None]) -> None:
+        """Make one native call, and keep what it returns: both in one bytecode, the call of `next`."""
         try:
-            # One bytecode, the call of `next`, makes the native call and keeps what it brings.
-            next(map(messages.extend, map(consume, most, timeout)))
+            next(kept)
         except BaseException:
             self.cut_short = True
             raise
+
+    def _note(self, messages: "deque[Message] | list[Message]", before: int) -> None:
+        """Note what a native call has added after the first messages."""
         if len(messages) > before:
             self._record_reached(messages, before)
             if self.meter is not None:
@@ -186,7 +182,9 @@ class PrefetchBuffer:
                 end -= 1
                 continue
             self._reached[key] = max(offset + 1, self._reached.get(key, 0))
-            end = _run_start(messages, begin, end)
+            first, before = messages[begin], end - 1 - begin
+            is_one_run = first.offset() == offset - before and _key(first) == key
+            end = begin if is_one_run else _run_start(messages, begin, end, key, offset)
 
     def _record_buffered(self) -> None:
         """Record the offsets after all messages in the buffer, which an exception may have left out."""
@@ -342,25 +340,14 @@ def _key(message: Message) -> TopicPartitionKey | None:
     return None if topic is None or partition is None else (topic, partition)
 
 
-def _run_start(messages: Sequence[Message], begin: int, end: int) -> int:
-    """Return the index at which the run that ends before index `end` starts, from index `begin` on."""
-    last = messages[end - 1]
-    partition, topic, offset = last.partition(), last.topic(), last.offset()
+def _run_start(messages: Sequence[Message], begin: int, end: int, key: TopicPartitionKey, offset: int) -> int:
+    """Return the index after `begin` at which the run starts that ends at this offset, before index `end`."""
 
     def is_of_run(index: int) -> bool:
-        message, before = messages[index], end - 1 - index
-        found = message.offset()
-        return (
-            found is not None
-            and offset is not None
-            and found == offset - before
-            and message.partition() == partition
-            and message.topic() == topic
-        )
+        message = messages[index]
+        return message.offset() == offset - (end - 1 - index) and _key(message) == key
 
-    if is_of_run(begin):
-        return begin
-    if end - begin == 1 or not is_of_run(end - 2):
+    if not is_of_run(end - 2):
         return end - 1
     return begin + bisect_left(range(begin, end - 1), x=True, key=is_of_run)
 
