@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def small_spark() -> dict[str, str]:
     """Settings of every Spark of the tests.
 
-    The batch of `test_end_to_end` runs with Spark's own settings: compiled and adaptive queries.
+    With Spark's own, which compile queries and adapt them, jobs run in `make endure`.
     """
     java_options = "spark.driver.extraJavaOptions"
     return {
