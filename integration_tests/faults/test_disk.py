@@ -10,7 +10,7 @@ from integration_tests.harness.waiting import wait_until
 pytestmark = pytest.mark.kafka
 
 _DISK_IS_FULL = ("No space left on device", "java.lang.InternalError: a fault occurred in a")
-"""What Java says of a file that it writes, and of one that it has mapped into memory."""
+"""Java's errors for a file that a broker writes, and for one that it has mapped into memory."""
 
 
 def test_a_coordinator_whose_disk_is_full_ends_and_another_takes_its_groups(group: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from integration_tests.harness.patience import PROGRAM_PATIENCE
+from integration_tests.harness.patience import PATIENCE
 
 WITHOUT_SPARK = """
 import sys
@@ -22,7 +22,7 @@ main()
 
 def without_spark(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", WITHOUT_SPARK, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PROGRAM_PATIENCE, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_without_spark_the_command_works_and_says_what_to_install() -> None:

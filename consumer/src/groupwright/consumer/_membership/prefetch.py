@@ -102,7 +102,7 @@ class PrefetchBuffer:
             self.taken.extend(starmap(self.waiting.popleft, repeat((), min(most, len(self.waiting)))))
             return
         returned = map(consume, (most,), (timeout,))
-        # An empty list is replaced: to copy 1,000 messages, more than the processor's cache holds, costs 3 %.
+        # An empty list is replaced, so that no message is visited again for a copy.
         kept = map(self.taken.extend, returned) if before else map(setattr, (self,), ("taken",), returned)
         self._call(kept)
         self._note(self.taken, before)
