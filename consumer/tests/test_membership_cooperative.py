@@ -527,7 +527,7 @@ def test_who_commits_in_which_state(owner: "Player") -> None:
     owner.answer_heartbeat(27)
     assert member.state is State.PREPARING_REBALANCE
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
-    assert member.keeps_partitions
+    assert member.commits_wait
     owner.answer_join()
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
     owner.answer_sync({"t": (1,)})
@@ -537,7 +537,7 @@ def test_who_commits_in_which_state(owner: "Player") -> None:
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
     owner.answer_join(25)
     assert member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
-    assert not member.keeps_partitions
+    assert not member.commits_wait
 
 
 def test_what_is_revoked_between_two_attempts_to_join_is_committed_at_once(newcomer: "Player") -> None:

@@ -544,8 +544,10 @@ def test_who_commits_in_which_state(player: "Player") -> None:
     assert member.commit_identity() == MemberIdentity()  # in no generation yet
     player.find()
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
+    assert not member.commits_wait
     player.answer_join()
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
+    assert member.commits_wait  # the group may be stable already, before SyncGroup's response is read
     player.answer_sync({"t": (0,)})
     player.answer_offsets()
     assert member.commit_identity() == MemberIdentity(1, "m-1", "range")

@@ -50,7 +50,7 @@ class CommitSender:
         self._feed = feed
         self._queue = CommitQueue()
         self.held: list[Commit] = []
-        """Commits of a cooperative member during a round; see `release`."""
+        """Commits that wait for the end of a round; see `release`."""
         self._sending = False
         self._timer: Timer | None = None
         self._due = math.inf
@@ -106,7 +106,7 @@ class CommitSender:
             identity = self._membership.commit_identity()
             if isinstance(identity, MemberIdentity):
                 self._queue.add(replace(commit, identity=identity))
-            elif self._membership.keeps_partitions:
+            elif self._membership.commits_wait:
                 self.held.append(commit)
             elif self._membership.lookup_refused:
                 commit.fail("the group's coordinator cannot be looked up", WAIT_COORDINATOR)
@@ -125,12 +125,13 @@ class CommitSender:
             self._network.spawn(self._send())
 
     def release(self) -> None:
-        """Queue or fail the commits that were held, if the cooperative round has ended.
+        """Queue or fail the commits that were held, if they need not wait for the end of the round any more.
 
-        In the round they would wait behind JoinGroup. They are sent after SyncGroup, in the new generation.
+        In the round they would wait behind JoinGroup or SyncGroup, which other members can prolong. They are
+        sent after SyncGroup, in the new generation.
         """
         identity = self._membership.commit_identity()
-        if isinstance(identity, ErrorCode) and self._membership.keeps_partitions:
+        if isinstance(identity, ErrorCode) and self._membership.commits_wait:
             return
         held, self.held = self.held, []
         for commit in held:

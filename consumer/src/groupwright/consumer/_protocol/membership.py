@@ -144,8 +144,13 @@ class Membership:
 
     @property
     def keeps_partitions(self) -> bool:
-        """True if a commit may wait for the end of the rebalance, since its partitions stay owned."""
+        """True if partitions stay owned during a rebalance."""
         return self.facts.keeps_partitions
+
+    @property
+    def commits_wait(self) -> bool:
+        """True if a commit may wait for the end of the round, to be sent in the new generation."""
+        return self.facts.commits_wait
 
     @property
     def lookup_refused(self) -> bool:

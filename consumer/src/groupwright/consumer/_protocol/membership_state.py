@@ -249,8 +249,17 @@ class MembershipState:
 
     @property
     def keeps_partitions(self) -> bool:
-        """True if partitions stay owned during a rebalance (KIP-429): commits may wait for its end."""
+        """True if partitions stay owned during a rebalance (KIP-429)."""
         return self.cooperative and self.claims_partitions
+
+    @property
+    def commits_wait(self) -> bool:
+        """True if a commit may wait for the end of the round, to be sent in the new generation.
+
+        It may if the member keeps the partitions, or has joined the generation already. The group is stable
+        as soon as the coordinator has the leader's assignment, before members have read SyncGroup's response.
+        """
+        return self.keeps_partitions or self.state is State.COMPLETING_REBALANCE
 
     @property
     def matches_topics(self) -> bool:
