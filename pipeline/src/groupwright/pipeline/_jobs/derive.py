@@ -36,10 +36,12 @@ def derive(tables: Tables, dates: Collection[date], *, lookback_days: int) -> No
     days |= dates_that_follow(tables, dates, days)
     for first, last in _date_ranges(sorted(days)):
         states = _States.before(tables, first)
-        names = _derive_rebalances(tables, first, last, lookback_days, states)
-        _derive_states(tables, first, last, states, names)
+        earliest = first - timedelta(days=lookback_days)
+        recreated = recreations(tables, None if states.since is None else min(states.since, earliest))
+        names = _derive_rebalances(tables, first, last, lookback_days, states, recreated)
+        _derive_states(tables, first, last, states, names, recreated)
         for day in _days(first, last):
-            _derive_lag(tables, day, lookback_days)
+            _derive_lag(tables, day, lookback_days, recreated)
         _derive_churn(tables, first, last, lookback_days, states)
         _log.info("rebalances, lag and churn are up to date from %s to %s", first, last)
 
@@ -105,15 +107,13 @@ def with_consumer_members(
 
 
 def _derive_rebalances(
-    tables: Tables, first: date, last: date, lookback_days: int, states: _States
+    tables: Tables, first: date, last: date, lookback_days: int, states: _States, recreated: Collection[int]
 ) -> DataFrame:
     """Derive rebalances, and return the names of topics, as `rebalances.names_by_group` does.
 
     Groups without a generation or record within the dates have no rebalance, and are skipped.
     """
     since = first - timedelta(days=lookback_days)
-
-    recreated = recreations(tables, since)
 
     def read(table: Table, since: date | None) -> DataFrame:
         return with_ascending_offsets(tables.read(table, since=since, until=last), recreated)
@@ -144,9 +144,10 @@ def _derive_rebalances(
     return names
 
 
-def _derive_states(tables: Tables, first: date, last: date, states: _States, names: DataFrame) -> None:
+def _derive_states(
+    tables: Tables, first: date, last: date, states: _States, names: DataFrame, recreated: Collection[int]
+) -> None:
     """Derive the states of groups, and the epochs of share and streams groups."""
-    recreated = recreations(tables, states.since)
     records, share, streams = (
         with_ascending_offsets(tables.read(table, since=states.since, until=last), recreated)
         for table in (
@@ -168,7 +169,7 @@ def _derive_states(tables: Tables, first: date, last: date, states: _States, nam
         _replace(tables, schemas.GROUP_EPOCHS, epochs, first, last)
 
 
-def _derive_lag(tables: Tables, day: date, lookback_days: int) -> None:
+def _derive_lag(tables: Tables, day: date, lookback_days: int, recreated: Collection[int]) -> None:
     """Derive one day's lag.
 
     The last commits before the day are included, because a group that no longer commits still has lag: those
@@ -176,12 +177,12 @@ def _derive_lag(tables: Tables, day: date, lookback_days: int) -> None:
     """
     if tables.read(schemas.END_OFFSETS, since=day, until=day).isEmpty():
         # The day after the last one: there is nothing to compare the commits with.
-        tables.replace(schemas.LAG, tables.read(schemas.LAG, since=date.max), [day])
+        if not tables.read(schemas.LAG, since=day, until=day).isEmpty():
+            tables.replace(schemas.LAG, tables.read(schemas.LAG, since=date.max), [day])
         return
     yesterday, first = day - _DAY, day - timedelta(days=lookback_days)
     earlier = tables.read(schemas.LAG, since=first, until=yesterday)
     since = earlier.agg(F.max("date").alias("date")).collect()[0].date or first
-    recreated = recreations(tables, since)
 
     def read_commits(since: date, until: date) -> DataFrame:
         rows = tables.read(schemas.OFFSET_COMMITS, since=since, until=until)
