@@ -32,12 +32,13 @@ def _allow(lab: Lab, *bindings: AclBinding) -> None:
 
 
 def _forbid(lab: Lab, kind: ResourceType, name: str, user: str = _USER) -> None:
-    """Take away all rights of the user."""
+    """Take away all rights of the user. The controller answers before the broker has heard of it."""
     found = AclBindingFilter(
         kind, name, ResourcePatternType.LITERAL, user, "*", AclOperation.ANY, AclPermissionType.ANY
     )
     for future in lab.admin.delete_acls([found]).values():
         future.result(30)
+    lab.wait(lambda: not lab.admin.describe_acls(found).result(30), f"the broker knows no rights of {user}")
 
 
 def _reading(topic: str) -> AclBinding:
