@@ -527,6 +527,7 @@ def test_who_commits_in_which_state(owner: "Player") -> None:
     owner.answer_heartbeat(27)
     assert member.state is State.PREPARING_REBALANCE
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
+    assert member.keeps_partitions
     assert member.commits_wait
     owner.answer_join()
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
@@ -537,6 +538,7 @@ def test_who_commits_in_which_state(owner: "Player") -> None:
     assert member.commit_identity() == ErrorCode.REBALANCE_IN_PROGRESS
     owner.answer_join(25)
     assert member.commit_identity() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert not member.keeps_partitions
     assert not member.commits_wait
 
 

@@ -28,10 +28,6 @@ from groupwright.pipeline.errors import SettingsError, spark_errors
 
 _log = logging.getLogger("groupwright.pipeline")
 
-_FIRST_BATCH = 2
-"""The number of the positions after the first batch of new tables, which need no maintenance: each date has
-one batch's files. The first positions are those where the batch started."""
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -79,7 +75,7 @@ def run_batch(
             derive(context.tables, stale, lookback_days=settings.lookback_days)
             context.state.mark_derived(stale)
             yesterday = datetime.now(UTC).date() - timedelta(days=1)
-            if context.ingest.positions.sequence > _FIRST_BATCH and is_due(context.state, yesterday):
+            if is_due(context.state, yesterday):
                 maintain(context.tables, settings, context.state, yesterday)
         return added
 

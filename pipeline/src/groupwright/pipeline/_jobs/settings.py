@@ -78,8 +78,7 @@ class Settings:
     )
     watermark_seconds: float = _setting(
         "Maximum delay of a record behind the newest, in seconds. Dates that the watermark has passed are "
-        "compacted; later records are still added. A batch compacts dates before today, but "
-        "for the first batch of new tables.",
+        "compacted; later records are still added. A batch compacts dates before today.",
         3600.0,
         minimum=0,
     )
