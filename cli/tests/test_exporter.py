@@ -33,7 +33,7 @@ from groupwright.cli.exporter.lag_velocity import LagVelocity
 from groupwright.cli.exporter.limits import GroupLimit, Patterns
 from groupwright.cli.exporter.refresher import Refresher
 from groupwright.cli.exporter.server import Pages
-from groupwright.cli.exporter.snapshot import HeldPartition, Snapshot
+from groupwright.cli.exporter.snapshot import HeldPartition, OffsetsTopicState, Snapshot
 from groupwright.cli.exporter.state import ExporterState, Options, Page
 from groupwright.cli.exporter.status import ExporterStatus
 from groupwright.consumer.cluster import Broker
@@ -173,12 +173,42 @@ def test_nothing_is_interpolated_over_a_topic_that_was_created_again() -> None:
 
 
 def test_the_last_known_end_counts_while_a_leader_does_not_respond() -> None:
-    made = pages(lag(90, 90), lag(90, 100), lag(90, None), lag(95, None), lag(95, 110))
+    silent = lag(90, None, begin=None), lag(95, None, begin=None)
+    made = pages(lag(90, 90), lag(90, 100), *silent, lag(95, 110))
 
     assert values(made, catalogue.LAG, "billing", "orders") == [0, 10, 10, 5, 15]
     assert [page.unknown_partitions for page in made] == [0, 0, 1, 1, 0]
     # The ends from before are still known afterwards.
     assert values(made, catalogue.LAG_SECONDS, "billing", "orders")[-1] == pytest.approx(40 - 6)
+
+
+def test_all_that_was_last_known_of_a_log_counts_while_its_leader_does_not_respond() -> None:
+    known = lag(100, 10_600, begin=10_000, stable=10_500)
+    drained = lag(100, 10_600, begin=10_000, stable=10_500, has_message=False)
+    silent = lag(100, None, begin=None)
+    labels = ("billing", "orders")
+
+    for made in (pages(known, silent), pages(drained, silent)):
+        for spec in (catalogue.LAG, catalogue.HELD, catalogue.UNREADABLE, catalogue.DELETED_UNREAD):
+            before, after = values(made, spec, *labels)
+            assert before == after is not None, spec.name
+    assert values(pages(known, silent), catalogue.LAG, *labels) == [500, 500]
+    assert values(pages(drained, silent), catalogue.LAG, *labels) == [0, 0]
+    assert values(pages(drained, lag(101, None, begin=None)), catalogue.LAG, *labels) == [0, 500]
+    without_commit = lag(None, 1000, begin=990), lag(None, None, begin=None)
+    assert values(pages(*without_commit), catalogue.UNCOMMITTED_MESSAGES, *labels) == [10, 10]
+
+
+def test_messages_without_a_commit_are_not_shown_as_none_while_their_number_is_not_known() -> None:
+    labels = ("billing", "orders")
+    silent = lag(None, None, begin=None, topic_id="id")  # the group commits nothing, and a leader is away
+    hidden = lag(None, None, begin=None)  # brokers leave out the group's commits, too
+
+    assert values(pages(silent), catalogue.UNCOMMITTED, *labels) == [1]
+    assert values(pages(silent), catalogue.UNCOMMITTED_MESSAGES, *labels) == [None]
+    assert values(pages(hidden), catalogue.ASSIGNED, *labels) == [1]
+    assert values(pages(hidden), catalogue.UNCOMMITTED, *labels) == [None]
+    assert values(pages(hidden), catalogue.UNCOMMITTED_MESSAGES, *labels) == [None]
 
 
 def test_a_committed_offset_beyond_the_end_has_no_lag() -> None:
@@ -483,16 +513,24 @@ def test_the_oldest_transaction_that_holds_messages_of_a_topic_is_shown() -> Non
 
 def test_partitions_held_back_have_their_messages_and_their_time() -> None:
     state = ExporterState(Options())
-    held = [{3: HeldPartition(10, 12)}, {3: HeldPartition(10, 40)}, {3: HeldPartition(39, 40)}, {}]
+    topics = [
+        OffsetsTopicState(4, {3: 10}, {3: HeldPartition(10, 12)}),
+        OffsetsTopicState(4, {3: 10}, {3: HeldPartition(10, 40)}),
+        OffsetsTopicState(4, {2: 7}, {}),  # its leader does not respond
+        OffsetsTopicState(4, {3: 10}, {3: HeldPartition(10, 41)}),
+        OffsetsTopicState(4, {3: 39}, {3: HeldPartition(39, 40)}),
+        OffsetsTopicState(4, {3: 40}, {}),
+        None,  # it may not be seen
+    ]
     made = [
-        state.update(Snapshot(10.0 * number, (), held=each, states={"Stable": 2}))
-        for number, each in enumerate(held)
+        state.update(Snapshot(10.0 * number, (), offsets_topic=each, states={"Stable": 2}))
+        for number, each in enumerate(topics)
     ]
 
-    assert values(made, catalogue.HELD_PARTITIONS) == [1, 1, 1, 0]
-    assert values(made, catalogue.HELD_MESSAGES, "3") == [2, 30, 1, None]
-    assert values(made, catalogue.HELD_SECONDS, "3") == [0, 10, 0, None]
-    assert values(made, catalogue.GROUPS, "Stable") == [2] * 4
+    assert values(made, catalogue.HELD_PARTITIONS) == [1, 1, 1, 1, 1, 0, None]
+    assert values(made, catalogue.HELD_MESSAGES, "3") == [2, 30, 30, 31, 1, None, None]
+    assert values(made, catalogue.HELD_SECONDS, "3") == [0, 10, 20, 30, 0, None, None]
+    assert values(made, catalogue.GROUPS, "Stable") == [2] * 7
 
 
 def test_transactions_on_other_topics_alone_are_not_shown_and_the_others_are_bounded() -> None:
@@ -592,6 +630,15 @@ def test_groups_are_chosen_by_name_and_those_shown_stay() -> None:
     assert limit.choose(["orders", "b-0", "b-1"]) == (["b-0", "orders"], {"excluded": 0, "max_groups": 1})
 
 
+def test_groups_of_a_silent_broker_keep_their_places() -> None:
+    limit = GroupLimit(Patterns(), 2)
+    limit.choose(["a", "b", "c", "d"])
+
+    assert limit.choose(["b", "c", "d"], are_all=False) == (["b"], {"excluded": 0, "max_groups": 2})
+    assert limit.choose(["a", "b", "c", "d"])[0] == ["a", "b"]
+    assert limit.choose(["b", "c", "d"])[0] == ["b", "c"]
+
+
 def test_names_must_match_as_a_whole() -> None:
     assert not Patterns.of(["bill"], []).select("billing")
     assert Patterns.of([], ["bill"]).select("billing")
@@ -639,7 +686,7 @@ def eventful() -> bytes:
             (lag(committed, end, type_=GroupType.CONSUMER, epoch=3, stable=end - 2),),
             states={"Stable": 1},
             commits={"billing": 7},
-            held={3: HeldPartition(10, 12)},
+            offsets_topic=OffsetsTopicState(4, {3: 10}, {3: HeldPartition(10, 12)}),
             transactions=(
                 OpenTransaction("t", "Ongoing", 1, 0.0, {"__consumer_offsets": (3,), "orders": (0,)}),
             ),

@@ -24,10 +24,13 @@ from typer.testing import CliRunner, Result
 
 from groupwright import cli
 from groupwright.cli._cluster.client import Cluster
+from groupwright.cli._command_line.exit import CommandError
 from groupwright.cli.app import app
 from groupwright.cli.exporter.admin_source import AdminSource
 from groupwright.cli.exporter.limits import GroupLimit, Patterns
+from groupwright.cli.exporter.offsets_topic_source import OffsetsLog, OffsetsTopicSource
 from groupwright.consumer import Consumer
+from groupwright.core.offsets_topic import OFFSETS_TOPIC
 from groupwright.testing import Listener, LocalKafka, Security
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.rights import allow
@@ -378,6 +381,14 @@ def test_a_secured_cluster_shows_what_the_credentials_allow(
     assert [record.message.endswith("of their members: flow, new, static") for record in caplog.records] == [
         True
     ]
+
+    give_to_bob(kafka, ResourceType.TOPIC, OFFSETS_TOPIC)
+    with Cluster(settings) as cluster, closing(OffsetsLog(settings, PATIENCE)) as log:
+        groups = GroupLimit(Patterns(), 100)
+        admin = AdminSource(cluster, groups)
+        wait_until(lambda: admin.snapshot().offsets_topic is None, "the offsets topic to be out of sight")
+        with pytest.raises(CommandError, match="may not read __consumer_offsets: allow Read and Describe"):
+            OffsetsTopicSource(cluster, groups, log).snapshot()
 
     config.write_text(json.dumps({**settings, "sasl.password": "wrong"}))
     wrong = run("groups", **alice)

@@ -99,6 +99,8 @@ class Cluster:
             self._brokers = self._connection.brokers()
         except ClusterConnectionError as error:
             raise self._unreachable(error) from None
+        if not self._brokers:  # of a broker that starts, or ends
+            raise CommandError("the cluster names no brokers yet", ExitStatus.UNREACHABLE)
         return self._brokers
 
     def broker_settings(self, broker: int) -> dict[str, str]:

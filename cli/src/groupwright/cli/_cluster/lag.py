@@ -62,6 +62,15 @@ class PartitionLag:
         return self.topic_id or self.topic, self.partition
 
     @property
+    def has_no_commit(self) -> bool:
+        """True if there is no committed offset; False if there may be one.
+
+        Brokers leave out the committed offsets of a topic that this client may not see.
+        """
+        may_be_hidden = self.end is None and not self.topic_id and bool(self.error)
+        return self.committed is None and not may_be_hidden
+
+    @property
     def is_beyond_end(self) -> bool:
         """True if the committed offset is beyond the end of the log."""
         return self.committed is not None and self.end is not None and self.committed > self.end
@@ -170,7 +179,7 @@ class LogOffsets:
         begins: Beginnings of logs.
         ends: High watermarks.
         stable: Last stable offsets.
-        errors: Why the end of a log is not known.
+        errors: Why the offsets of a log are not known.
         topics: The topics by their names, as far as they are known.
     """
 
@@ -202,13 +211,17 @@ def lag_after(
 def _log_offsets(
     cluster: Cluster, partitions: Collection[TopicPartitionKey], topics: Mapping[str, TopicMetadata]
 ) -> LogOffsets:
-    """Return the offsets of logs.
+    """Return the offsets of logs. A log of which one offset is not known has none: the others would mislead.
 
     Last stable offsets come after the ends, so that messages written meanwhile do not seem to be held.
     """
-    begins, _ = cluster.offsets(partitions, EARLIEST, topics=topics)
-    ends, errors = cluster.offsets(partitions, LATEST, topics=topics)
-    stable, _ = cluster.offsets(partitions, LATEST, topics=topics, read_committed=True)
+    begins, unknown_begins = cluster.offsets(partitions, EARLIEST, topics=topics)
+    ends, unknown_ends = cluster.offsets(partitions, LATEST, topics=topics)
+    stable, unknown_stable = cluster.offsets(partitions, LATEST, topics=topics, read_committed=True)
+    errors = unknown_stable | unknown_begins | unknown_ends
+    begins, ends, stable = (
+        {key: offset for key, offset in each.items() if key not in errors} for each in (begins, ends, stable)
+    )
     return LogOffsets(begins, ends, stable, errors, topics)
 
 

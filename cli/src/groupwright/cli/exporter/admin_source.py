@@ -41,7 +41,7 @@ class AdminSource:
         """
         cluster = self._cluster
         listed, silent = cluster.groups()
-        chosen, left_out = self._groups.choose([group.id for group in listed])
+        chosen, left_out = self._groups.choose([group.id for group in listed], are_all=not silent)
         topic = self._offsets_topic()
         found = cluster.describe(chosen, skip_forbidden=True)
         described = {id_: group for id_, group in found.items() if group.exists}
@@ -59,14 +59,14 @@ class AdminSource:
             left_out={**left_out, "forbidden": self._forbidden([id_ for id_ in chosen if id_ not in found])},
             generations=self.generations(),
             commits=self.commits(),
-            held=topic.held,
+            offsets_topic=topic,
             transactions=tuple(cluster.open_transactions()),
             silent_brokers=len(silent),
         )
 
     # --- What another source knows better -----------------------------------------------------------
 
-    def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> Committed:  # noqa: ARG002 - for those that read the topic
+    def committed(self, groups: Collection[str], topic: OffsetsTopicState | None) -> Committed:  # noqa: ARG002 - for those that read the topic
         """Return the committed offsets of groups other than share groups."""
         return self._cluster.committed(groups)
 
@@ -93,10 +93,11 @@ class AdminSource:
 
     # --- The offsets topic --------------------------------------------------------------------------
 
-    def _offsets_topic(self) -> OffsetsTopicState:
+    def _offsets_topic(self) -> OffsetsTopicState | None:
+        """Return the state of `__consumer_offsets`; None if this client may not see it."""
         topic = self._cluster.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
         if topic is None:  # no group has committed yet, or it may not be seen
-            return OffsetsTopicState()
+            return None if self._cluster.forbidden_topics([OFFSETS_TOPIC]) else OffsetsTopicState()
         partitions = [(OFFSETS_TOPIC, number) for number in range(topic.partitions)]
         ends, _ = self._cluster.offsets(partitions, LATEST)
         stable, _ = self._cluster.offsets(partitions, LATEST, read_committed=True)

@@ -115,7 +115,7 @@ LAG = ExporterSpec(
     MetricType.GAUGE,
     "Messages from the committed to the last stable offsets, summed over the topic's partitions. Those "
     "without a committed offset, with one beyond the log's end, or without a message to read count for "
-    "nothing; while a leader does not respond, the last known end of the log counts.",
+    "nothing; while a leader does not respond, the last known offsets of the log count.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -178,7 +178,7 @@ UNCOMMITTED = ExporterSpec(
     "groupwright_cluster_uncommitted_partitions",
     MetricType.GAUGE,
     "Partitions of the topic that a member is assigned, and that have no committed offset; absent like "
-    "`groupwright_cluster_assigned_partitions`.",
+    "`groupwright_cluster_assigned_partitions`, and if the exporter may not see the topic.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -187,7 +187,7 @@ UNCOMMITTED_MESSAGES = ExporterSpec(
     MetricType.GAUGE,
     "Messages in the logs of these partitions, which `lag` leaves out: the lag of a group whose "
     "`auto.offset.reset` is `earliest`, and too much for any other; absent like "
-    "`groupwright_cluster_assigned_partitions`.",
+    "`groupwright_cluster_uncommitted_partitions`, and while the offsets of one of the logs are not known.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -301,7 +301,8 @@ TOPIC_TRANSACTION_AGE = ExporterSpec(
 HELD_PARTITIONS = ExporterSpec(
     "groupwright_cluster_offsets_topic_held_partitions",
     MetricType.GAUGE,
-    "Partitions of `__consumer_offsets` whose last stable offset an open transaction holds back.",
+    "Partitions of `__consumer_offsets` whose last stable offset an open transaction holds back; absent if "
+    "the exporter may not see the topic.",
     level=Level.CLUSTER,
 )
 HELD_MESSAGES = ExporterSpec(

@@ -41,11 +41,6 @@ class EndOffsets:
             oldest = slice(1, self._limit // 2, 2)
             del ends[oldest], times[oldest]
 
-    def last(self, partition: TopicPartitionKey) -> int | None:
-        """Return the last remembered end of a log; None if there is none."""
-        history = self._histories.get(partition)
-        return history[0][-1] if history else None
-
     def since(self, partition: TopicPartitionKey) -> float | None:
         """Return the time of the first sample of a log; None if there is none."""
         history = self._histories.get(partition)

@@ -42,11 +42,18 @@ class GroupLimit:
         self._max = max_groups
         self._shown: set[str] = set()
 
-    def choose(self, names: Collection[str]) -> tuple[list[str], Mapping[str, int]]:
-        """Return the groups to show, by name, and the number of the others by reason."""
+    def choose(self, names: Collection[str], *, are_all: bool = True) -> tuple[list[str], Mapping[str, int]]:
+        """Return the groups to show, by name, and the number of the others by reason.
+
+        Args:
+            names: The groups that exist.
+            are_all: Whether there are no others. Else those that are missing keep their places.
+        """
         selected = [name for name in names if self._patterns.select(name)]
-        first = sorted(selected, key=lambda name: (name not in self._shown, name))[: self._max]
-        self._shown = set(first)
+        missing = set() if are_all else self._shown.difference(names)
+        places = self._max - len(missing)
+        first = sorted(selected, key=lambda name: (name not in self._shown, name))[:places]
+        self._shown = {*first, *missing}
         left_out = {
             "excluded": len(names) - len(selected),
             "max_groups": len(selected) - len(first),

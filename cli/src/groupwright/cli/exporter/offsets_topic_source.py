@@ -64,7 +64,8 @@ class OffsetsLog:
         self._timeout = timeout
         self._partitions = 0
         self._positions: dict[int, int] = {}
-        self._is_past = True
+        self._followed: set[int] = set()
+        """Partitions that were read to their end once; what comes after is new."""
         self._is_closing = False
         self._reading = threading.Lock()
         self.content = CommittedOffsets()
@@ -89,7 +90,7 @@ class OffsetsLog:
             deadline = time.monotonic() + self._timeout
             while not self._is_closing:
                 if all(self._positions.get(number, 0) >= end for number, end in topic.stable.items()):
-                    self._is_past = False
+                    self._followed.update(topic.stable)
                     return
                 messages = self._consumer.consume(_BATCH, _POLL_SECONDS)
                 if messages:
@@ -121,13 +122,20 @@ class OffsetsLog:
                 # This is after transaction markers, which are not returned as messages.
                 self._positions[partition] = int(message.offset() or 0)
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise CommandError(
-                    f"these credentials may not read {OFFSETS_TOPIC}: allow Read and Describe on it, or use "
-                    "--source admin",
-                    ExitStatus.FORBIDDEN,
-                )
-        if records:
-            self.content.apply(decode_batch(_raw(records)), is_past=self._is_past)
+                raise _forbidden()
+        new = [each for each in records if each.partition() in self._followed]
+        past = [each for each in records if each.partition() not in self._followed]
+        for some, is_past in ((past, True), (new, False)):
+            if some:
+                self.content.apply(decode_batch(_raw(some)), is_past=is_past)
+
+
+def _forbidden() -> CommandError:
+    return CommandError(
+        f"these credentials may not read {OFFSETS_TOPIC}: allow Read and Describe on it, or use "
+        "--source admin",
+        ExitStatus.FORBIDDEN,
+    )
 
 
 def _raw(messages: Sequence[Message]) -> pa.RecordBatch:
@@ -147,7 +155,7 @@ class OffsetsTopicSource(AdminSource):
     """Takes snapshots, for which it reads `__consumer_offsets`.
 
     Members and states come from requests. A partition that a transaction holds back cannot be read to its
-    end: brokers are asked for the offsets of its groups.
+    end, and neither can one whose end is not known: brokers are asked for the offsets of its groups.
     """
 
     def __init__(self, cluster: Cluster, groups: GroupLimit, log: OffsetsLog) -> None:
@@ -161,13 +169,18 @@ class OffsetsTopicSource(AdminSource):
         super().__init__(cluster, groups)
         self._log = log
 
-    def committed(self, groups: Collection[str], topic: OffsetsTopicState) -> Committed:
+    def committed(self, groups: Collection[str], topic: OffsetsTopicState | None) -> Committed:
         """Return the committed offsets of groups other than share groups."""
+        if topic is None:
+            raise _forbidden()
         if topic.partitions:
             self._log.read(topic)
-        held = [id_ for id_ in groups if topic.held and partition_for(id_, topic.partitions) in topic.held]
+        readable = topic.stable.keys() - topic.held
+        asked = [
+            id_ for id_ in groups if topic.partitions and partition_for(id_, topic.partitions) not in readable
+        ]
         read = {id_: self._log.content.offsets.get(id_, {}) for id_ in groups}
-        return {**read, **self._cluster.committed(held)} if held else read
+        return {**read, **self._cluster.committed(asked)} if asked else read
 
     def generations(self) -> Mapping[str, int]:
         """Return the generations of classic groups."""

@@ -25,7 +25,7 @@ class OffsetsTopicState:
     """`__consumer_offsets` at one moment.
 
     Attributes:
-        partitions: Number of its partitions; 0 if it does not exist yet, or may not be seen.
+        partitions: Number of its partitions; 0 if it does not exist yet.
         stable: By number, the last stable offsets, as far as they are known.
         held: By number, the partitions that transactions hold back.
     """
@@ -46,7 +46,7 @@ class Snapshot:
         left_out: Number of groups left out, by reason.
         generations: Generations of classic groups, as far as the source knows them.
         commits: Committed offsets since the source's start, by group; None if the source does not know.
-        held: By number, the partitions of `__consumer_offsets` that transactions hold back.
+        offsets_topic: `__consumer_offsets`; None if it may not be seen.
         transactions: Open transactions.
         silent_brokers: Number of brokers that did not list their groups.
     """
@@ -57,6 +57,6 @@ class Snapshot:
     left_out: Mapping[str, int] = field(default_factory=dict)
     generations: Mapping[str, int] = field(default_factory=dict)
     commits: Mapping[str, int] | None = None
-    held: Mapping[int, HeldPartition] = field(default_factory=dict)
+    offsets_topic: OffsetsTopicState | None = field(default_factory=OffsetsTopicState)
     transactions: tuple[OpenTransaction, ...] = ()
     silent_brokers: int = 0

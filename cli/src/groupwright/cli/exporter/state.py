@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from groupwright.cli._cluster.group_history import GroupHistory
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
@@ -12,8 +13,11 @@ from groupwright.cli.exporter.catalogue import ExporterSpec, Level
 from groupwright.cli.exporter.end_offsets import EndOffsets
 from groupwright.cli.exporter.lag_velocity import LagVelocity
 from groupwright.cli.exporter.limits import Patterns
-from groupwright.cli.exporter.snapshot import HeldPartition, Snapshot
+from groupwright.cli.exporter.snapshot import HeldPartition, OffsetsTopicState, Snapshot
 from groupwright.core.offsets_topic import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from groupwright.core import TopicPartitionKey
 
 Labels = tuple[str, ...]
 """Values of a metric's labels, in their order."""
@@ -70,9 +74,11 @@ class ExporterState:
         self._groups: dict[str, GroupHistory] = {}
         self._velocities: dict[Labels, LagVelocity] = {}
         """By group and topic."""
-        self._held: dict[int, tuple[int, float]] = {}
-        """By partition of `__consumer_offsets` that a transaction holds back: its last stable offset, and
-        when that was first seen."""
+        self._partitions: dict[str, dict[TopicPartitionKey, PartitionLag]] = {}
+        """By group and log, the partitions of the last snapshot."""
+        self._held: dict[int, tuple[HeldPartition, float]] = {}
+        """The partitions of `__consumer_offsets` that transactions hold back, and when the last stable
+        offset was first seen."""
 
     def update(self, snapshot: Snapshot) -> Page:
         """Take a snapshot and return its samples."""
@@ -85,28 +91,37 @@ class ExporterState:
             shown = {group.group.id for group in snapshot.groups}
             self._groups = {id_: history for id_, history in self._groups.items() if id_ in shown}
             self._velocities = {key: each for key, each in self._velocities.items() if key[0] in shown}
-        snapshot = replace(snapshot, groups=tuple(map(self._with_last_ends, snapshot.groups)))
+            self._partitions = {id_: each for id_, each in self._partitions.items() if id_ in shown}
+        snapshot = replace(snapshot, groups=tuple(map(self._with_last_offsets, snapshot.groups)))
         for group in snapshot.groups:
             history = self._groups.setdefault(group.group.id, GroupHistory())
             history.update(group, snapshot.generations.get(group.group.id), snapshot.time)
-        self._held = {
-            number: self._held_since(number, held, snapshot.time) for number, held in snapshot.held.items()
-        }
+        self._update_held(snapshot.offsets_topic, snapshot.time)
         return self._page(snapshot)
 
-    def _with_last_ends(self, group: GroupLag) -> GroupLag:
-        """Return a group in which the last known end of a log stands for one that is not known now."""
-        if all(each.end is not None for each in group.partitions):
-            return group
-        partitions = (
-            replace(each, end=self._ends.last(each.log)) if each.end is None else each
+    def _with_last_offsets(self, group: GroupLag) -> GroupLag:
+        """Return a group in which the last known offsets of a log stand for those that are not known now."""
+        last = self._partitions.get(group.group.id, {})
+        partitions = tuple(
+            each if each.end is not None or each.log not in last else _as_known_last(each, last[each.log])
             for each in group.partitions
         )
-        return replace(group, partitions=tuple(partitions))
+        self._partitions[group.group.id] = {each.log: each for each in partitions}
+        return replace(group, partitions=partitions)
 
-    def _held_since(self, number: int, held: HeldPartition, time: float) -> tuple[int, float]:
-        before = self._held.get(number)
-        return before if before is not None and before[0] == held.stable else (held.stable, time)
+    def _update_held(self, topic: OffsetsTopicState | None, time: float) -> None:
+        """Take the partitions that are held. One whose offsets are not known now is as it was last."""
+        if topic is None:
+            self._held = {}
+            return
+        before = self._held
+        unknown = {number: each for number, each in before.items() if number not in topic.stable}
+        self._held = unknown | {
+            number: (held, before[number][1])
+            if number in before and before[number][0].stable == held.stable
+            else (held, time)
+            for number, held in topic.held.items()
+        }
 
     # --- Samples ------------------------------------------------------------------------------------
 
@@ -158,10 +173,11 @@ class ExporterState:
     def _cluster_samples(self, snapshot: Snapshot) -> Iterator["_Sample"]:
         for state, number in snapshot.states.items():
             yield catalogue.GROUPS, (state,), number
-        yield catalogue.HELD_PARTITIONS, (), len(snapshot.held)
-        for number, held in snapshot.held.items():
+        if snapshot.offsets_topic is not None:
+            yield catalogue.HELD_PARTITIONS, (), len(self._held)
+        for number, (held, since) in sorted(self._held.items()):
             yield catalogue.HELD_MESSAGES, (str(number),), held.end - held.stable
-            yield catalogue.HELD_SECONDS, (str(number),), snapshot.time - self._held[number][1]
+            yield catalogue.HELD_SECONDS, (str(number),), snapshot.time - since
         holding = [each for each in snapshot.transactions if OFFSETS_TOPIC in each.partitions]
         for transaction in sorted(holding, key=lambda each: each.started)[:_TRANSACTIONS]:
             age = max(0.0, snapshot.time - transaction.started)
@@ -240,13 +256,14 @@ class ExporterState:
             yield catalogue.DELETED_UNREAD, labels, sum(row.lag.deleted for row in rows)
         if group.is_assignment_known:
             owned = [row.lag for row in rows if row.lag.owner is not None]
-            uncommitted = [lag for lag in owned if lag.committed is None]
-            messages = sum(
-                lag.stable_end - (lag.begin or 0) for lag in uncommitted if lag.stable_end is not None
-            )
             yield catalogue.ASSIGNED, labels, len(owned)
-            yield catalogue.UNCOMMITTED, labels, len(uncommitted)
-            yield catalogue.UNCOMMITTED_MESSAGES, labels, messages
+            uncommitted = [lag for lag in owned if lag.committed is None]
+            if all(lag.has_no_commit for lag in uncommitted):
+                yield catalogue.UNCOMMITTED, labels, len(uncommitted)
+                logs = [(lag.begin, lag.stable_end) for lag in uncommitted]
+                sizes = [end - begin for begin, end in logs if begin is not None and end is not None]
+                if len(sizes) == len(logs):
+                    yield catalogue.UNCOMMITTED_MESSAGES, labels, sum(sizes)
         if (subscribes := group.subscribes(topic)) is not None:
             is_left = bool(group.members) and not subscribes
             yield catalogue.UNSUBSCRIBED, labels, len(committed) if is_left else 0
@@ -294,6 +311,13 @@ class _Row:
 
 
 _Sample = tuple[ExporterSpec, Labels, float]
+
+
+def _as_known_last(lag: PartitionLag, last: PartitionLag) -> PartitionLag:
+    """Return a partition with the last known offsets of its log."""
+    is_same = lag.committed == last.committed
+    has_message = last.has_message if is_same else None
+    return replace(lag, begin=last.begin, end=last.end, stable=last.stable, has_message=has_message)
 
 
 def _by_topic(rows: list[_Row]) -> dict[str, list[_Row]]:
