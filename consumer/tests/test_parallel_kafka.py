@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -166,6 +167,114 @@ def test_a_call_that_is_cancelled_twice_ends_as_one_that_is_cancelled_once(scene
         parallel.consumer.poll(0)
 
 
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_coroutine_may_end_as_it_likes_when_it_is_cancelled(scene: "Scene", raises: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """Its only worker goes on, and tries to process what comes; a message that fails is a dead letter."""
+    topic = scene.topic(1, 10)
+    config = {
+        "bootstrap.servers": scene.kafka.bootstrap_servers,
+        "group.id": scene.group,
+        "auto.offset.reset": "earliest",
+        "heartbeat.interval.ms": 100,
+        "partition.assignment.strategy": "range",
+        "log_level": 0,
+    }
+    calls: list[int] = []
+    letters: list[int | None] = []
+    was_cancelled = threading.Event()
+
+    async def process(message: Message) -> None:
+        calls.append(message.offset() or 0)
+        if len(calls) == 1:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                was_cancelled.set()
+                if raises:
+                    raise RuntimeError("the rollback failed") from None
+        elif message.value() == POISON:
+            raise ValueError("poison")
+
+    def join_and_leave() -> None:
+        other = confluent_kafka.Consumer(config)
+        other.subscribe([topic])
+        wait_until(lambda: bool(other.poll(0.05)) or was_cancelled.is_set(), "the coroutine is cancelled")
+        other.close()
+
+    async def consume() -> None:
+        parallel = AIOParallelConsumer(
+            config,
+            process,
+            workers=1,
+            drain_timeout=0.1,
+            dead_letter=lambda message, _: letters.append(message.offset()),
+        )
+        running = asyncio.create_task(parallel.run([topic]))
+        await asyncio.to_thread(wait_until, lambda: bool(calls), "it processes a message")
+        await asyncio.to_thread(join_and_leave)
+        await asyncio.to_thread(wait_until, lambda: 9 in calls, "it has processed all others")
+        parallel.stop()
+        await asyncio.wait_for(running, PATIENCE)
+
+    asyncio.run(consume())
+    assert letters == [7]
+    assert committed(scene, topic)[0] == 10
+
+
+def test_the_call_ends_when_all_tasks_of_the_event_loop_are_cancelled(scene: "Scene") -> None:
+    """Nobody processes what is left, so there is nothing to wait for."""
+    topic = scene.topic(1, 2)
+    config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group, "log_level": 0}
+
+    async def cancel_all() -> AIOParallelConsumer:
+        has_begun = asyncio.Event()
+
+        async def process(_: Message) -> None:
+            has_begun.set()
+            await asyncio.Event().wait()
+
+        patient = {"auto.offset.reset": "earliest", "max.poll.interval.ms": 86_400_000}
+        parallel = AIOParallelConsumer(config | patient, process, drain_timeout=100 * PATIENCE)
+        running = asyncio.create_task(parallel.run([topic]))
+        await asyncio.wait_for(has_begun.wait(), PATIENCE)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        assert (await asyncio.wait([running], timeout=PATIENCE))[0]
+        return parallel
+
+    parallel = asyncio.run(cancel_all())
+    assert committed(scene, topic)[0] <= 0
+    with pytest.raises(RuntimeError, match="closed"):
+        parallel.consumer.poll(0)
+
+
+def test_coroutines_that_never_wait_leave_turns_to_other_tasks(scene: "Scene") -> None:
+    topic = scene.topic(1, 1000)
+    config = {"bootstrap.servers": scene.kafka.bootstrap_servers, "group.id": scene.group, "log_level": 0}
+    turns: list[int] = []
+
+    async def consume() -> None:
+        turn = 0
+
+        async def process(_: Message) -> None:
+            if not turns:  # the loop stands still, and the polling thread goes on
+                wait_until(lambda: sum(parallel.statistics().in_flight.values()) >= 500, "many have come")
+            turns.append(turn)
+
+        parallel = AIOParallelConsumer(
+            config | {"auto.offset.reset": "earliest"}, process, max_in_flight=1000
+        )
+        running = asyncio.create_task(parallel.run([topic]))
+        while len(turns) < 1000:
+            turn += 1
+            await asyncio.sleep(0)
+        parallel.stop()
+        await asyncio.wait_for(running, PATIENCE)
+
+    asyncio.run(consume())
+    assert len(set(turns[:500])) > 1
+
+
 @pytest.mark.parametrize("create", [Consumer, confluent_kafka.Consumer])
 def test_partitions_that_come_and_go_are_logged(
     scene: "Scene", start: Callable[..., Service], create: type, caplog: pytest.LogCaptureFixture
@@ -196,9 +305,11 @@ def test_a_message_that_fails_stops_the_service_and_nothing_behind_it_is_committ
     assert committed(scene, topic)[1] == 7, "what comes before it was done, and is committed"
 
 
+@pytest.mark.parametrize("order", ["partition", "none"])
 def test_a_message_is_tried_again_and_then_given_to_the_dead_letter_function(
-    scene: "Scene", start: Callable[..., Service]
+    scene: "Scene", start: Callable[..., Service], order: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "groupwright.parallel")
     topic = scene.topic(PARTITIONS, 10)
     calls, letters = [], []
 
@@ -210,6 +321,7 @@ def test_a_message_is_tried_again_and_then_given_to_the_dead_letter_function(
     service = start(
         topic,
         fail,
+        order=order,
         retry=Retry(2, backoff=0.01),
         dead_letter=lambda message, error: letters.append((message.value(), str(error))),
     )
@@ -217,6 +329,8 @@ def test_a_message_is_tried_again_and_then_given_to_the_dead_letter_function(
     service.stop()
     assert len(calls) == 3
     assert letters == [(POISON, "poison")]
+    again = [record.message for record in caplog.records if "is tried again" in record.message]
+    assert again == [f"{topic} [1] at offset 7 is tried again: ValueError('poison')"] * 2
     assert committed(scene, topic) == [10] * PARTITIONS
     statistics = service.parallel.statistics()
     assert (statistics.retries, statistics.dead_letters) == (2, 1)
@@ -254,6 +368,49 @@ def test_a_slow_partition_is_paused_and_starves_no_other(
     finally:
         release.set()
     wait_until(lambda: service.count == 300 * PARTITIONS, "all are processed")
+
+
+def test_a_partition_alone_with_messages_is_not_paused_at_every_step(
+    scene: "Scene", start: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pause discards what librdkafka has fetched."""
+    seconds = 0.1
+    monkeypatch.setattr("groupwright.consumer._parallel.engine._TURN_SECONDS", seconds)
+    topic = scene.topic(PARTITIONS, 0)
+    pauses: list[float] = []
+
+    class Counting(Consumer):
+        def pause(self, partitions: list[TopicPartition]) -> None:
+            pauses.append(time.monotonic())
+            super().pause(partitions)
+
+    service = start(topic, nothing, create=Counting, max_in_flight=30_000)
+    scene.produce(topic, 30_000, 1)
+    began = time.monotonic()
+    wait_until(lambda: service.count == 30_000, "all are processed")
+    assert len(pauses) <= (time.monotonic() - began) / seconds + 1
+
+
+def test_what_is_not_done_is_read_again_when_the_position_jumps_back_behind_it(
+    scene: "Scene", start: Callable[..., Service], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As librdkafka does with a log that was cut off: nothing that waits is committed unprocessed."""
+    topic = scene.topic(PARTITIONS, 10)
+    release = threading.Event()
+
+    def hold(message: Message) -> threading.Event | None:
+        return release if message.partition() == 1 and message.value() == b"2" else None
+
+    service = start(topic, hold, workers=PARTITIONS)
+    try:
+        wait_until(lambda: service.parallel.statistics().in_flight.get((topic, 1)) == 8, "8 wait")
+        service.parallel.consumer.seek(TopicPartition(topic, 1, 8))
+        wait_until(lambda: "is read again from offset 2" in caplog.text, "it goes back")
+    finally:
+        release.set()
+    wait_until(lambda: set(service.offsets[1]) == set(range(10)), "all are processed")
+    service.stop()
+    assert committed(scene, topic) == [10] * PARTITIONS
 
 
 def test_a_rebalance_waits_for_what_is_processed_and_nothing_comes_twice(

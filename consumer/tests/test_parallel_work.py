@@ -219,6 +219,18 @@ def test_a_partition_begins_again_where_its_offsets_do() -> None:
     assert work.take(0.0) is None, "it is not this process's"
 
 
+def test_what_is_not_done_is_read_again_when_the_log_was_cut_off_behind_it() -> None:
+    """Else the next commit would be of the offset that came last, and have them done."""
+    work = work_of()
+    work.add(sent(0, 1, 2, 3, 4, 5), 0.0)
+    run = work.take(0.0)
+    finish(work, run, 2)
+    assert work.add(sent(4, 5), 0.0) == {ORDERS: 2}
+    assert work.take(0.0) is None
+    assert work.add(sent(2, 3, 4, 5), 0.0) == {}
+    assert offsets(work.take(0.0)) == [2, 3, 4, 5]
+
+
 def test_partitions_share_the_limit() -> None:
     work = work_of(max_in_flight=6)
     work.assign([PAYMENTS])

@@ -191,7 +191,7 @@ class Played(Engine):
         if message is None or (run.is_cut and run.done):
             self.taken.remove(run)
             self.finish(run)
-        elif choose.random() < 0.1 and self.retries(run, ValueError()):
+        elif choose.random() < 0.1 and self.retries(run, message, ValueError()):
             self.taken.remove(run)
         else:
             self.world.done[message.partition() or 0].add(message.offset() or 0)

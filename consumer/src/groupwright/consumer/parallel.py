@@ -219,7 +219,7 @@ class ParallelConsumer(_Parallel):
 
     def _is_done_nevertheless(self, run: Run, message: Message, error: BaseException) -> bool:
         """Return whether a failed message counts as done; if not, the run was taken back."""
-        if self._engine.retries(run, error):
+        if self._engine.retries(run, message, error):
             return False
         if self._dead_letter is not None and isinstance(error, Exception):
             try:
@@ -265,6 +265,7 @@ class AIOParallelConsumer(_Parallel):
         self._check(topics)
         loop = asyncio.get_running_loop()
         self._tasks: dict[Run, asyncio.Task[None]] = {}
+        self._cancelled: set[Run] = set()
         self._waiting = 0
         self._ready = asyncio.Event()
         self._engine.on_ready = lambda: self._waiting and loop.call_soon_threadsafe(self._wake)
@@ -285,18 +286,31 @@ class AIOParallelConsumer(_Parallel):
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def _work(self) -> None:
-        while not self._engine.has_ended:
-            self._waiting += 1
-            ready = self._ready
+        try:
+            while not self._engine.has_ended:
+                run = await self._take()
+                if run is not None:
+                    await self._process_run(run)
+                    await asyncio.sleep(0)  # the turn of others, also if the coroutines never wait
+        except asyncio.CancelledError:
+            self.stop()  # all tasks of the event loop are being cancelled
+            raise
+        except BaseException as error:
+            self._engine.break_off(error)  # without a worker, messages would wait forever
+            raise
+
+    async def _take(self) -> Run | None:
+        """Return what there is to process, or None after a wait for it."""
+        self._waiting += 1
+        ready = self._ready
+        try:
             run = self._engine.take(waits=False)
-            try:
-                if run is None:
-                    with contextlib.suppress(asyncio.TimeoutError):
-                        await asyncio.wait_for(ready.wait(), self._engine.seconds_to_retry())
-            finally:
-                self._waiting -= 1
-            if run is not None:
-                await self._process_run(run)
+            if run is None:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(ready.wait(), self._engine.seconds_to_retry())
+            return run
+        finally:
+            self._waiting -= 1
 
     def _wake(self) -> None:
         self._ready.set()
@@ -305,48 +319,63 @@ class AIOParallelConsumer(_Parallel):
     def _cancel(self, runs: Sequence[Run]) -> None:
         for run in runs:
             if run in self._tasks:
+                self._cancelled.add(run)
                 self._tasks[run].cancel()
 
     async def _process_run(self, run: Run) -> None:
         task = asyncio.current_task()
         assert task is not None, "within a task"  # noqa: S101 - for mypy
-        end = time.monotonic() + _SLICE_SECONDS
         self._tasks[run] = task
         try:
-            for message in run.messages.copy():
-                try:
-                    result = self._process(message)
-                    if inspect.isawaitable(result):
-                        await result
-                except BaseException as error:
-                    if task.cancelling():
-                        raise
-                    if not await self._is_done_nevertheless(run, message, error):
-                        return
-                run.done += 1
-                if run.is_cut or time.monotonic() >= end:
-                    break
-            self._engine.finish(run)
+            await self._process_messages(run)
         except asyncio.CancelledError:
-            if not self._engine.is_given_up(run):
+            self._engine.finish(run)
+            if run not in self._cancelled or task.cancelling() > 1:  # by others than `_cancel`
                 raise
-            task.uncancel()
         finally:
             del self._tasks[run]
+            if run in self._cancelled:  # also if the coroutine has not let itself be cancelled
+                self._cancelled.remove(run)
+                task.uncancel()
+
+    async def _process_messages(self, run: Run) -> None:
+        end = time.monotonic() + _SLICE_SECONDS
+        for message in run.messages.copy():
+            try:
+                result = self._process(message)
+                if inspect.isawaitable(result):
+                    await result
+            except BaseException as error:
+                if _cancels_this_task(error):
+                    raise
+                if not await self._is_done_nevertheless(run, message, error):
+                    return
+            run.done += 1
+            if run.is_cut or time.monotonic() >= end:
+                break
+        self._engine.finish(run)
 
     async def _is_done_nevertheless(self, run: Run, message: Message, error: BaseException) -> bool:
         """Return whether a failed message counts as done; if not, the run was taken back."""
-        if self._engine.retries(run, error):
+        if self._engine.retries(run, message, error):
             return False
         if self._dead_letter is not None and isinstance(error, Exception):
             try:
                 result = self._dead_letter(message, error)
                 if inspect.isawaitable(result):
                     await result
-            except Exception as failure:  # noqa: BLE001 - as above
+            except BaseException as failure:
+                if _cancels_this_task(failure):
+                    raise
                 error = failure
             else:
                 self._engine.count_dead_letter(message, error)
                 return True
         self._failed(run, message, error)
         return False
+
+
+def _cancels_this_task(error: BaseException) -> bool:
+    """Return whether an exception is that of a cancelled task, and not of a future that it has awaited."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

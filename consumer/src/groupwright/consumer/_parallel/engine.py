@@ -206,13 +206,14 @@ class Engine:
         """Take back what a worker has not done of a run."""
         call_locked(self._lock, self._changing, self._work.finish, run)
 
-    def retries(self, run: Run, error: BaseException) -> bool:
+    def retries(self, run: Run, message: Message, error: BaseException) -> bool:
         """Return whether the failed message of a run is tried again; if so, the run is taken back."""
         if not isinstance(error, Exception):
             return False
+        is_given_up = self.is_given_up(run)
         if not call_locked(self._lock, self._changing, self._work.fail, run, time.monotonic()):
             return False
-        if (message := run.current) is not None:
+        if not is_given_up:
             _log.info("%s is tried again: %r", name_of(message), error)
         return True
 
@@ -293,7 +294,12 @@ class Engine:
         messages = self._receive()
         if messages:
             now = time.monotonic()
-            call_locked(self._lock, self._changing, self._work.add, messages, now)
+            seeks = call_locked(self._lock, self._changing, self._work.add, messages, now)
+            for (topic, number), offset in seeks.items():
+                _log.warning(
+                    "%s [%d]: its log was cut off; it is read again from offset %d", topic, number, offset
+                )
+                self.consumer.seek(TopicPartition(topic, number, offset))
             came_of = {(message.topic(), message.partition()) for message in messages}
             if self._turn[0] != came_of or len(came_of) > 1:
                 self._turn = came_of, now  # type: ignore[assignment] # they are messages
@@ -329,6 +335,7 @@ class Engine:
         paused, (turn, since) = self._work.full(), self._turn
         if time.monotonic() - since >= _TURN_SECONDS and self._work.partitions.keys() - self._paused - turn:
             paused |= turn
+            self._turn = turn, time.monotonic()  # else it would be paused again as soon as it is resumed
         paused = (paused & self._work.partitions.keys()) - self._paused
         if paused:
             self.consumer.pause([TopicPartition(*key) for key in paused])

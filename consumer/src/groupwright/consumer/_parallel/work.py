@@ -303,22 +303,31 @@ class Work:
 
     # --- Messages -----------------------------------------------------------------------------------
 
-    def add(self, messages: Iterable[Message], now: float) -> None:
-        """Add received messages; those of partitions that this process no longer has are left out."""
+    def add(self, messages: Iterable[Message], now: float) -> dict[TopicPartitionKey, int]:
+        """Add received messages; those of partitions that this process no longer has are left out.
+
+        Return offsets to seek to: those below which all is done, of partitions whose log was cut off above
+        them. Messages between would be committed with those that come now.
+        """
+        seeks: dict[TopicPartitionKey, int] = {}
         for message in messages:
             progress = self._partitions.get((message.topic(), message.partition()))  # type: ignore[arg-type]
-            if progress is None:
+            if progress is None or progress.key in seeks:
                 continue
             offset = _offset(message)
             if offset <= progress.highest:
                 # The log was cut off, or the partition came back within the same call: begin again here.
-                self.give_up([progress.key])
+                (left,) = self.give_up([progress.key])
                 self.assign([progress.key])
                 progress = self._partitions[progress.key]
+                if left.next_offset is not None and left.next_offset < offset:
+                    seeks[progress.key] = left.next_offset
+                    continue
             progress.receive(offset, now)
             lane = self._lane(progress, message)
             lane.queue.append((next(self._numbers), message))
             self._list(lane)
+        return seeks
 
     def take(self, now: float) -> Run | None:
         """Return messages for a worker; None if nothing can be processed now."""
