@@ -537,6 +537,23 @@ def test_a_commits_answer_during_a_join_waits_for_the_joins_own(stable: "Player"
     assert stable.member.identity == MemberIdentity(2, "m-1", "range")
 
 
+@pytest.mark.parametrize("error", sorted(MOVED))
+def test_a_commit_for_which_a_join_waits_tells_that_the_coordinator_moved(
+    stable: "Player", error: int
+) -> None:
+    """Else JoinGroup would wait for the deadline of the commit, which asks the former one until then."""
+    stable.beat()
+    stable.answer_heartbeat(27)
+    stable.serve()
+
+    stable.feed(stable.member.commit_answered, stable.member.identity, error)
+    assert not stable.member.coordinator.known
+    stable.find()
+    stable.wait(stable.timing.retry_backoff_max)
+    stable.settle({"t": (0,)})
+    assert stable.member.identity == MemberIdentity(2, "m-1", "range")
+
+
 def test_who_commits_in_which_state(player: "Player") -> None:
     member = player.member
     assert member.commit_identity() == MemberIdentity()  # partitions assigned by hand

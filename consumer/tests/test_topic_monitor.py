@@ -202,6 +202,20 @@ def test_looks_that_lead_to_rebalances_come_later_and_later() -> None:
     assert watch.next_at == NOW + 1
 
 
+def test_a_response_is_fresh_however_long_it_took_unless_the_subscription_has_changed() -> None:
+    """A member that waits for fresh metadata would ask again for ever."""
+    watch = leading({"t": 2})
+    watch.start(None, NOW)
+    watch.found(answer({"t": 2}), NOW + 60)
+    assert watch.is_fresh(NOW + 60)
+    assert not watch.is_fresh(NOW + 62)
+
+    watch.start(None, NOW + 70)
+    watch.subscribed(NOW + 71)
+    watch.found(answer({"t": 2}), NOW + 72)
+    assert not watch.is_fresh(NOW + 72)
+
+
 def test_a_look_that_failed_is_tried_again_with_growing_pauses() -> None:
     watch = leading({"t": 2})
     now, pauses = NOW, []

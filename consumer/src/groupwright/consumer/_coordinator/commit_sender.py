@@ -19,10 +19,9 @@ from groupwright.consumer._protocol.commit_queue import (
 )
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import DisconnectedError, MemberIdentity, Offsets
+from groupwright.consumer._protocol.timers import Backoff
 from groupwright.core import ErrorCode
 from groupwright.core.locking import locked
-
-_RETRY_BACKOFF = 0.1  # seconds before a commit is retried
 
 Feed = Callable[..., None]
 """Calls an input of the membership, and carries out the actions that it returns."""
@@ -49,6 +48,7 @@ class CommitSender:
         self._network = network
         self._feed = feed
         self._queue = CommitQueue()
+        self._backoff = Backoff(membership.timing)
         self.held: list[Commit] = []
         """Commits that wait for the end of a round; see `release`."""
         self._sending = False
@@ -176,8 +176,11 @@ class CommitSender:
     async def _send(self) -> None:
         try:
             request = self._queue.next_request()
-            if request is not None and await self._send_request(*request):
-                await self._network.sleep(_RETRY_BACKOFF)
+            if request is not None:
+                if await self._send_request(*request):
+                    await self._network.sleep(self._backoff.pause())
+                else:
+                    self._backoff.reset()
         finally:
             self._sending = False
         self.pump()

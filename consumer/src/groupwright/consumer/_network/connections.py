@@ -168,6 +168,8 @@ class Network(Brokers):
             allow_auto_topic_creation=self._config.allow_auto_create_topics and topics is not None,
         )
         response = await self.ask_anywhere(request)
+        if not response.brokers:  # of a broker that has just started, and knows no topic either
+            raise DisconnectedError("the broker names no brokers yet")
         self._racks |= {broker.node_id: broker.rack or None for broker in response.brokers}
         racks = {node: rack for node, rack in self._racks.items() if rack is not None}
         found = [topic for topic in response.topics if not topic.error_code]

@@ -80,7 +80,8 @@ class Membership:
         """
         self.facts = MembershipState(cooperative, static)
         self.coordinator = CoordinatorLookup(timing, jitter)
-        self._timing = timing
+        self.timing = timing
+        """The member's intervals and timeouts."""
         self._encode_subscription = encode_subscription
         self._decode_assignment = decode_assignment
         self._heartbeat = Heartbeat(timing)
@@ -313,7 +314,7 @@ class Membership:
             self._lose_coordinator(now)
             self._lose_generation(
                 MemberIdentity(member_id=facts.identity.member_id),
-                f"no heartbeat was answered for {self._timing.session_timeout:.0f} s",
+                f"no heartbeat was answered for {self.timing.session_timeout:.0f} s",
                 now,
             )
 
@@ -345,12 +346,12 @@ class Membership:
 
     @property
     def _poll_deadline(self) -> float:
-        return self.facts.last_poll + self._timing.max_poll_interval
+        return self.facts.last_poll + self.timing.max_poll_interval
 
     def _leave_for_max_poll_exceeded(self, now: float) -> None:
         facts = self.facts
         facts.max_poll_exceeded += 1
-        limit = self._timing.max_poll_interval
+        limit = self.timing.max_poll_interval
         message = (
             f"the application did not poll for {now - facts.last_poll:.1f} s, which is more than "
             f"max.poll.interval.ms ({limit * 1000:.0f}); the consumer left the group and now joins it again. "
@@ -447,10 +448,11 @@ class Membership:
         """Handle a commit's error code as far as it concerns the membership."""
         if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._topic_monitor.schedule(now)
-        if identity == self.facts.identity and identity.valid:
-            self._handle_async_error(Api.OFFSET_COMMIT, error, now)
-        elif classify(Api.OFFSET_COMMIT, error) is ErrorAction.REDISCOVER:
+        if classify(Api.OFFSET_COMMIT, error) is ErrorAction.REDISCOVER:
+            # In any step: JoinGroup may wait for this very commit, and no other response would tell.
             self._lose_coordinator(now)
+        elif identity == self.facts.identity and identity.valid:
+            self._handle_async_error(Api.OFFSET_COMMIT, error, now)
         return self._advance(now)
 
     def commit_unanswered(self, now: float) -> list[act.Action]:
@@ -473,7 +475,7 @@ class Membership:
         facts = self.facts
         self.coordinator.missing(now)
         # Too many attempts with a wrong password may lock the user out.
-        self.coordinator.next_at = max(self.coordinator.next_at, now + self._timing.retry_backoff_max)
+        self.coordinator.next_at = max(self.coordinator.next_at, now + self.timing.retry_backoff_max)
         repeated, facts.refused_lookup = error == facts.refused_lookup, error
         facts.wants_coordinator = False
         if facts.state is State.STABLE and facts.rejoin_reason is None:

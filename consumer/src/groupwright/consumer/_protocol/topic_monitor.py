@@ -51,7 +51,8 @@ class TopicMonitor:
         self._under_way = False
         self._requested: frozenset[str] | None = frozenset()
         """Topics of the last request; None for all."""
-        self._requested_at = -_NEVER
+        self._fresh_from = -_NEVER
+        """When the last request was sent, and later, when its response came; never if it no longer counts."""
         self._not_before = -_NEVER
         self._unconfirmed: frozenset[str] = frozenset()
         """Topics that were missing, or had fewer partitions, in the last response alone."""
@@ -72,7 +73,7 @@ class TopicMonitor:
             return False
         self._under_way = True
         self._requested = None if topics is None else frozenset(topics)
-        self._requested_at = now
+        self._fresh_from = now
         self.next_at = _NEVER
         return True
 
@@ -88,12 +89,15 @@ class TopicMonitor:
         return self._not_before
 
     def is_fresh(self, now: float) -> bool:
-        """Return whether the last response was requested less than ``retry.backoff.max.ms`` ago."""
-        return not self._under_way and now - self._requested_at < self._timing.retry_backoff_max
+        """Return whether the last response came less than ``retry.backoff.max.ms`` ago.
+
+        Not whether it was requested then: a member whose Metadata takes longer would never join.
+        """
+        return not self._under_way and now - self._fresh_from < self._timing.retry_backoff_max
 
     def subscribed(self, now: float) -> None:
-        """Fetch at once, and count no earlier response as fresh, because the subscription changed."""
-        self._requested_at = -_NEVER
+        """Fetch at once, and count no earlier request as fresh, because the subscription changed."""
+        self._fresh_from = -_NEVER
         self.next_at = now
 
     def schedule(self, now: float) -> None:
@@ -139,6 +143,8 @@ class TopicMonitor:
     def found(self, response: MetadataResponse, now: float) -> None:
         """Record a response."""
         self._under_way = False
+        if self._fresh_from > -_NEVER:
+            self._fresh_from = now
         self._backoff.reset()
         self._assignment_racks = {**response.racks, **self._assignment_racks}
         before = self.seen.topics
@@ -160,7 +166,7 @@ class TopicMonitor:
     def missing(self, now: float) -> None:
         """Record that a request failed."""
         self._under_way = False
-        self._requested_at = -_NEVER
+        self._fresh_from = -_NEVER
         self._not_before = now + self._backoff.pause()
         self.next_at = self._not_before
 
