@@ -195,6 +195,9 @@ def test_all_that_was_last_known_of_a_log_counts_while_its_leader_does_not_respo
     assert values(pages(known, silent), catalogue.LAG, *labels) == [500, 500]
     assert values(pages(drained, silent), catalogue.LAG, *labels) == [0, 0]
     assert values(pages(drained, lag(101, None, begin=None)), catalogue.LAG, *labels) == [0, 500]
+    passed = pages(known, lag(10_700, None, begin=None))
+    assert values(passed, catalogue.LAG, *labels) == [500, None]
+    assert values(passed, catalogue.BEYOND_END, *labels) == [0, 0]
     without_commit = lag(None, 1000, begin=990), lag(None, None, begin=None)
     assert values(pages(*without_commit), catalogue.UNCOMMITTED_MESSAGES, *labels) == [10, 10]
 

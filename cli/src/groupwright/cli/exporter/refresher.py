@@ -70,13 +70,13 @@ class Refresher:
         started = time.monotonic()
         try:
             page = self._state.update(self._source.snapshot())
+            self._pages.publish(text(page.samples))
         except CommandError as error:
             self._fail(str(error))
         except Exception as error:  # the exporter goes on: the next refresh may succeed
             self._fail(f"{type(error).__name__}: {error}")
             _logger.debug("refresh failed", exc_info=True)
         else:
-            self._pages.publish(text(page.samples))
             self._status.succeeded(page, page.snapshot.time, time.monotonic() - started)
 
     def _fail(self, reason: str) -> None:

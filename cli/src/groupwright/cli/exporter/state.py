@@ -314,8 +314,10 @@ _Sample = tuple[ExporterSpec, Labels, float]
 
 
 def _as_known_last(lag: PartitionLag, last: PartitionLag) -> PartitionLag:
-    """Return a partition with the last known offsets of its log."""
+    """Return a partition with the last known offsets of its log, unless the group has passed its last end."""
     is_same = lag.committed == last.committed
+    if not is_same and (lag.committed or 0) > (last.end or 0):
+        return lag
     has_message = last.has_message if is_same else None
     return replace(lag, begin=last.begin, end=last.end, stable=last.stable, has_message=has_message)
 
