@@ -28,6 +28,8 @@ from groupwright.consumer._protocol.model import GroupMembershipOperation, keys
 
 _UNREQUESTED = -1
 """Ticket of a revocation that the membership has not requested."""
+_INSTANT = 1e-6
+"""Seconds that are no time to wait for: added to the clock's reading, they may not change it."""
 
 
 class EventServer:
@@ -333,11 +335,12 @@ class EventServer:
         while True:
             try:
                 self._serve_events(handle)
-                if self._left or self.waited >= timeout:
+                remaining = timeout - self.waited
+                if self._left or remaining < _INSTANT:
                     break
                 began = time.monotonic()
                 try:
-                    self._inbox.wait(timeout - self.waited)
+                    self._inbox.wait(remaining)
                 finally:
                     self.waited += time.monotonic() - began
             except BaseException as error:
