@@ -1,17 +1,19 @@
 """Comparison of recorded positions with topics that were recreated, truncated or expired. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 
 from groupwright.pipeline._jobs.context import JobContext
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses, readable_part
-from groupwright.pipeline._jobs.kafka import KafkaTopic, Offsets
+from groupwright.pipeline._jobs.kafka import Cluster, KafkaTopic, Offsets
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition
 from groupwright.pipeline._jobs.state import BatchRange
 from groupwright.pipeline._tables import Batch
-from groupwright.pipeline.errors import PipelineError
+from groupwright.pipeline.errors import PipelineError, UnreachableError
 
 READ = Positions(3, "cluster", {"events": TopicPosition("id-1", {0: 50, 1: 60})})
 SAME = {"events": KafkaTopic("id-1", 2)}
@@ -151,3 +153,38 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_listed_is_left_out() -> N
     cluster.offsets.side_effect = PipelineError("Kafka does not respond")
     with pytest.raises(PipelineError, match="does not respond"):
         context.log_ends()
+
+
+def test_a_job_goes_on_without_a_sample_that_kafka_does_not_return(caplog: pytest.LogCaptureFixture) -> None:
+    any_, cluster = MagicMock(), MagicMock()
+    cluster.topics.return_value = {"orders": KafkaTopic("o", 1)}
+    cluster.log_bounds.side_effect = UnreachableError("Kafka does not respond: a timeout")
+    assert JobContext(any_, any_, any_, any_, cluster, any_, any_).sample_ends({"orders"}) is None
+    assert "Log-end offsets were not sampled: Kafka does not respond: a timeout" in caplog.text
+
+
+def test_a_partition_without_a_leader_is_left_out_of_the_sample(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka's client times out while it waits for the leader."""
+
+    def log_bounds(_: Cluster, wanted: Mapping[str, Mapping[int, int]]) -> tuple[str, str]:
+        if 1 in wanted["orders"]:
+            raise UnreachableError("Kafka does not respond: a timeout")
+        return str(wanted), "ends"
+
+    def partition(number: int, leader: Any) -> Any:
+        return MagicMock(**{"partition.return_value": number, "leader.return_value": leader})
+
+    description, admin = MagicMock(), MagicMock()
+    description.partitions.return_value = [partition(0, "broker"), partition(1, None)]
+    futures = {"orders": MagicMock(**{"get.return_value": description})}
+    admin.describeTopics.return_value.topicNameValues.return_value = futures
+    monkeypatch.setattr(Cluster, "_log_bounds", log_bounds)
+    cluster = Cluster(MagicMock(), admin, "localhost:9092", MagicMock())
+    topics = {"orders": KafkaTopic("o", 2)}
+    assert cluster.log_bounds(topics) == ("{'orders': {0: 0}}", "ends")
+    assert "The sample of log-end offsets lacks partitions without a leader: orders-1" in caplog.text
+    description.partitions.return_value[1].leader.return_value = "broker"
+    with pytest.raises(UnreachableError):
+        cluster.log_bounds(topics)

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from groupwright.pipeline import TablesError
+from groupwright.pipeline import Batch, TablesError
 from groupwright.pipeline._jobs import lease as lease_module
 from groupwright.pipeline._jobs.lease import LeaseFile, hold_lease, this_process
+from groupwright.pipeline._jobs.state import BatchRange, State
 from groupwright.pipeline._tables.files import Folder
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.waiting import wait_until
@@ -155,3 +156,19 @@ def test_a_job_notices_that_another_has_taken_over(folder: Folder) -> None:
             return False
 
         wait_until(is_lost, "the lease is lost")
+
+
+def test_a_job_that_has_lost_its_lease_leaves_the_unfinished_batch_of_the_next_one(folder: Folder) -> None:
+    with hold_lease(folder, "stream") as lost:
+        pass
+    with hold_lease(folder, "batch") as held:
+        state, late = State(folder / "_state", held), State(folder / "_state", lost)
+        span = BatchRange(Batch("batch", 0), {"orders": {0: 0}}, {"orders": {0: 1}})
+        state.begin(span)
+        with pytest.raises(TablesError, match="the job has lost its lease"):
+            late.begin(replace(span, batch=Batch("stream", 0)))
+        with pytest.raises(TablesError, match="the job has lost its lease"):
+            late.finish()
+        assert state.pending() == span
+        state.finish()
+        assert state.pending() is None

@@ -10,6 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from groupwright.pipeline._jobs import stream as stream_module
+from groupwright.pipeline._jobs.ingest import BatchSummary
 from groupwright.pipeline._jobs.stream import _Stream
 from groupwright.pipeline.errors import PipelineError
 from integration_tests.harness.patience import PATIENCE
@@ -75,6 +76,30 @@ def test_a_stop_while_an_unfinished_batch_is_added_is_bounded() -> None:
     assert not stream.is_alive()
     assert cancelled.is_set()
     context.spark.readStream.format.assert_not_called()
+
+
+def test_the_topics_of_an_unfinished_batch_are_sampled() -> None:
+    context: Any = MagicMock(known_topics=set, repeated=BatchSummary(topics={"orders"}))
+    stream = _Stream(context, MagicMock(), lambda _: None)
+    stream._prepare(Event())
+    stream._sample()
+    context.sample_ends.assert_called_once_with({"orders"})
+
+
+@pytest.mark.parametrize("is_maintained", [False, True])
+def test_a_stream_that_ends_by_itself_maintains_the_tables_if_that_is_due(
+    monkeypatch: pytest.MonkeyPatch, *, is_maintained: bool
+) -> None:
+    maintained = MagicMock()
+    monkeypatch.setattr(stream_module, "maintain", maintained)
+    monkeypatch.setattr(_Stream, "_follow", lambda *_: False)
+    settings = SimpleNamespace(stop_seconds=60.0, end_offsets_seconds=0.0, once=True)
+    context: Any = MagicMock(settings=settings, known_topics=set)
+    context.state.stale.return_value = {}
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    context.state.maintained.return_value = yesterday if is_maintained else None
+    _Stream(context, MagicMock(), lambda _: None).run(Event())
+    assert maintained.call_count == (0 if is_maintained else 1)
 
 
 @pytest.mark.parametrize("watermark", ["+58876-09-30T05:20:00.000Z", "2930-01-01T00:00:00.000Z"])

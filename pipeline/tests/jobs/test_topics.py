@@ -9,9 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions
 from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
@@ -23,9 +26,10 @@ from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._jobs.state import BatchRange, State
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline.jobs import Settings, run_stream
-from groupwright.testing import LocalKafka
+from groupwright.testing import Listener, LocalKafka, Security
 from groupwright.testing._kafka.ports import free_port
 from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.rights import allow
 from integration_tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -39,10 +43,10 @@ def produce_events(kafka: LocalKafka, topic: str, number: int, partition: int = 
     assert producer.flush(PATIENCE) == 0
 
 
-def commit(kafka: LocalKafka, group: str, number: int) -> None:
+def commit(kafka: LocalKafka, group: str, number: int, topic: str = "orders") -> None:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group})
     for offset in range(number):
-        consumer.commit(offsets=[TopicPartition("orders", 0, offset)], asynchronous=False)
+        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
     consumer.close()
 
 
@@ -99,7 +103,7 @@ def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
     # A batch was added, its job was killed before it said so, and some of its records have expired since.
     kafka.delete_records(events, before=3)
     assert low_watermark(kafka, events) == 3
-    State(Folder(spark, str(tmp_path / "_state"))).begin(
+    State(Folder(spark, str(tmp_path / "_state")), MagicMock()).begin(
         BatchRange(Batch("b", 0), {events: {0: 1}}, {events: {0: 5}})
     )
     assert "0 records added" in run_job("batch", *where)
@@ -263,7 +267,10 @@ def test_a_batch_samples_once_if_it_reads_all_commits(
     caplog: pytest.LogCaptureFixture,
     tmp_path: Path,
 ) -> None:
-    """The group `stuck` commits no more, and the first batch ends before the last commit of another group."""
+    """The groups `stuck` and `idle` commit no more before a batch that ends before a commit of another group.
+
+    There are no samples before the first such batch, and samples of another topic before the second.
+    """
     where = (*job_arguments(kafka, tmp_path, "")[:-1], "end_offsets_seconds=60")
     tables = open_tables(spark, str(tmp_path))
     commit(kafka, "stuck", 3)
@@ -276,6 +283,15 @@ def test_a_batch_samples_once_if_it_reads_all_commits(
     assert "0 records added" in run_job("batch", *where)
     samples = tables.read(schemas.LAG).where("group_id = 'stuck'").collect()
     assert [row.committed_offset for row in samples] == [2, 2]
+
+    kafka.create_topic("invoices", partitions=1)
+    commit(kafka, "idle", 2, "invoices")
+    end = datetime.now(UTC).isoformat()
+    commit(kafka, "later", 1)
+    run_job("batch", *where, f"end={end}")
+    run_job("batch", *where)
+    samples = tables.read(schemas.LAG).where("group_id = 'idle'").collect()
+    assert [(row.topic, row.committed_offset) for row in samples] == [("invoices", 1)]
 
 
 def test_the_bounds_of_logs_are_sampled_as_a_whole(kafka: LocalKafka, spark: SparkSession) -> None:
@@ -310,6 +326,34 @@ def test_the_bounds_of_logs_are_sampled_as_a_whole(kafka: LocalKafka, spark: Spa
     assert first["sampled-2-0"] == {0: 0, 1: 3, 2: 0}
     assert listed == {"sampled": {0: 4, 1: 0, 2: 2}, "sampled-2-0": {0: 0, 1: 5, 2: 0}}
     assert {(row.time.astimezone(UTC), row.date) for row in found} == {(now, now.date())}
+
+
+def test_a_topic_that_may_not_be_described_is_no_deleted_topic(spark: SparkSession) -> None:
+    topic, user, password = "of-another-user", "alice", "alice-secret"
+    with LocalKafka(security=Security({user: password}, authorize=True)) as kafka:
+        for name in (topic, "open"):
+            kafka.create_topic(name)
+        binding = AclBinding(
+            ResourceType.TOPIC,
+            topic,
+            ResourcePatternType.LITERAL,
+            "User:bob",
+            "*",
+            AclOperation.READ,
+            AclPermissionType.ALLOW,
+        )
+        allow(kafka.admin(), binding)
+        login = f'PlainLoginModule required username="{user}" password="{password}";'
+        client = {
+            "bootstrap.servers": kafka.secure_config(Listener.SASL_PLAINTEXT)["bootstrap.servers"],
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f"org.apache.kafka.common.security.plain.{login}",
+        }
+        with connected(spark, client) as cluster:
+            assert cluster.topics({topic, "open"}, skip_forbidden=True).keys() == {"open"}
+            with pytest.raises(PipelineError, match=f"may not describe the topic {topic}: grant it Describe"):
+                cluster.topics({topic, "open"})
 
 
 def low_watermark(kafka: LocalKafka, topic: str) -> int:

@@ -37,10 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = settings_from(options.settings, options.config)
         _log.info("%s with %r", options.job, settings)
         spark = cluster_session(f"groupwright {options.job}", settings.format)
-        stop = stop_on_signals()  # after Spark has installed its own handlers
-        stop_on_signals_to_jvm(spark, stop)
         try:
             if options.job == "stream":
+                stop = stop_on_signals()  # after Spark has installed its own handlers
+                stop_on_signals_to_jvm(spark, stop)
                 run_stream(spark, settings, stop)
             else:
                 _log.info("%d records added", run_batch(spark, settings))

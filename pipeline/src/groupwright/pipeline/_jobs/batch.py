@@ -82,8 +82,8 @@ def run_batch(
 
 def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str], bool]:
     """Add all parts, and return the number of records, their topics, and whether all commits were read."""
-    added, topics = 0, set[str]()
     start = context.prepare()
+    added, topics = context.repeated.records.total(), set(context.repeated.topics)
     end = _end(context)
     is_current = _is_current(context, start, end)
     total, done = _count_offsets(start, end), 0
@@ -98,7 +98,7 @@ def _add(context: JobContext, on_progress: OnProgress) -> tuple[int, set[str], b
         done += _count_offsets(part.start, part.end)
         start = part.end
         on_progress(Progress(min(done, total), total))
-    return added + context.repeated, topics, is_current
+    return added, topics, is_current
 
 
 def _is_current(context: JobContext, start: Offsets, end: Offsets) -> bool:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs import source
 from groupwright.pipeline._jobs.data_loss import DataLoss, Kind, find_losses, readable_part
-from groupwright.pipeline._jobs.ingest import Ingest
+from groupwright.pipeline._jobs.ingest import BatchSummary, Ingest
 from groupwright.pipeline._jobs.kafka import Cluster, KafkaTopic, Offsets, connected
 from groupwright.pipeline._jobs.lease import Lease, hold_lease
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition, derived_offsets, newest_time
@@ -24,7 +24,7 @@ from groupwright.pipeline._jobs.state import State
 from groupwright.pipeline._tables import Batch, Tables, open_tables
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
-from groupwright.pipeline.errors import PipelineError
+from groupwright.pipeline.errors import PipelineError, UnreachableError
 
 _T = TypeVar("_T")
 _log = logging.getLogger("groupwright.pipeline")
@@ -43,7 +43,7 @@ class JobContext:
         ingest: Adds batches to the base tables.
         lease: The right to write the tables.
         topics: The topics to read, as of `prepare`: the offsets topic, and the events' topic if it exists.
-        repeated: Number of records of a pending batch that `prepare` has added.
+        repeated: Summary of the pending batch that `prepare` has added.
         accepted_losses: The losses that the last `prepare` went on after.
     """
 
@@ -55,7 +55,7 @@ class JobContext:
     ingest: Ingest
     lease: Lease
     topics: Mapping[str, KafkaTopic] = field(default_factory=dict)
-    repeated: int = 0
+    repeated: BatchSummary = field(default_factory=BatchSummary)
     accepted_losses: Sequence[DataLoss] = ()
 
     def prepare(self) -> Offsets:
@@ -65,8 +65,8 @@ class JobContext:
         if the tables are empty.
 
         Raises:
-            PipelineError: Records are missing and `on_data_loss` is `fail`, or the cluster has no groups yet
-                or is not the tables' cluster.
+            PipelineError: Records are missing and `on_data_loss` is `fail`, the principal may not describe
+                a topic to read, or the cluster has no groups yet or is not the tables' cluster.
         """
         self.topics = self._existing_topics()
         self._load_older_positions()
@@ -75,8 +75,7 @@ class JobContext:
             _log.warning("%s. on_data_loss=restart: the job will %s", loss.message, loss.remedy)
         if OFFSETS_TOPIC not in self.topics:
             raise PipelineError(
-                f"{self.settings.bootstrap_servers} shows no topic {OFFSETS_TOPIC}: either no group has "
-                "committed yet, or the job's principal needs the permission Describe on it"
+                f"{self.settings.bootstrap_servers} has no topic {OFFSETS_TOPIC}: no group has committed yet"
             )
         self._add_pending(losses)
         before = self.ingest.positions
@@ -123,44 +122,57 @@ class JobContext:
         return ends
 
     def sample_ends(self, topics: Collection[str]) -> EndOffsets | None:
-        """Sample the topics' log-start and log-end offsets; None if none of the topics exists any more."""
+        """Sample the topics' log-start and log-end offsets.
+
+        Returns:
+            The sample; None if none of the topics exists any more, or, with a warning, if Kafka does not
+            return their offsets.
+        """
 
         def query(existing: Mapping[str, KafkaTopic]) -> EndOffsets | None:
             time = datetime.now(UTC)
             ids = {name: topic.id for name, topic in existing.items()}
             return EndOffsets(time, *self.cluster.log_bounds(existing), ids) if existing else None
 
-        return self._of_existing_topics(query, topics)[1]
+        try:
+            return self._of_existing_topics(query, topics)[1]
+        except UnreachableError as error:
+            _log.warning("Log-end offsets were not sampled: %s", error)
+            return None
 
     def known_topics(self) -> set[str]:
-        """Return the topics of the newest samples of log-end offsets and of `lookback_days` before them.
+        """Return the topics of the commits and of the samples of log-end offsets within `lookback_days`.
 
-        If there are no samples, as after batches with an `end` in the past, return those of recent commits.
+        The days count back from today for commits, and from the newest sample for samples. A batch with an
+        `end` in the past adds commits to topics that were never sampled.
         """
         lookback = timedelta(days=self.settings.lookback_days)
         newest = self.tables.read(schemas.END_OFFSETS).agg(F.max("date").alias("date")).collect()[0].date
-        table, since = (
-            (schemas.OFFSET_COMMITS, datetime.now(UTC).date() - lookback)
-            if newest is None
-            else (schemas.END_OFFSETS, newest - lookback)
-        )
-        topics = self.tables.read(table, since=since).select("topic").distinct()
+        sampled = self.tables.read(schemas.END_OFFSETS, since=newest and newest - lookback)
+        committed = self.tables.read(schemas.OFFSET_COMMITS, since=datetime.now(UTC).date() - lookback)
+        topics = sampled.select("topic").union(committed.select("topic")).distinct()
         return {row.topic for row in topics.collect()}
 
     def _of_existing_topics(
-        self, query: Callable[[Mapping[str, KafkaTopic]], _T], names: Collection[str] | None = None
+        self, query: Callable[[Mapping[str, KafkaTopic]], _T], sampled: Collection[str] | None = None
     ) -> tuple[Mapping[str, KafkaTopic], _T]:
         """Return the topics that exist and the result of `query`, which is repeated if they change meanwhile.
 
-        The offsets of a topic that is deleted while they are listed time out.
+        The offsets of a topic that is deleted while they are listed time out. `sampled` replaces the topics
+        to read.
         """
-        names = self._names() if names is None else names
-        topics = self.cluster.topics(names)
+
+        def existing() -> Mapping[str, KafkaTopic]:
+            if sampled is None:
+                return self.cluster.topics(self._names())
+            return self.cluster.topics(sampled, skip_forbidden=True)
+
+        topics = existing()
         while True:
             try:
                 return topics, query(topics)
             except PipelineError:
-                before, topics = topics, self.cluster.topics(names)
+                before, topics = topics, existing()
                 if topics == before:
                     raise
 
@@ -236,7 +248,7 @@ class JobContext:
                 self.state.finish()
                 return
         records = source.batch(self.spark, self.settings, pending.start, pending.end)
-        self.repeated += self.ingest.add(records, pending).records.total()
+        self.repeated = self.ingest.add(records, pending)
 
     def _start_positions(self, losses: Collection[DataLoss]) -> Positions:
         known = self._read_positions()
@@ -301,7 +313,7 @@ def job_context(spark: SparkSession, settings: Settings, job: str) -> Iterator[J
         hold_lease(Folder(spark, settings.lease_folder), job) as lease,
     ):
         tables = open_tables(spark, settings.tables, settings.format, lease=lease)
-        state = State(Folder(spark, settings.state_folder))
+        state = State(Folder(spark, settings.state_folder), lease)
         yield JobContext(spark, settings, tables, state, cluster, Ingest(spark, tables, state), lease)
 
 

@@ -25,8 +25,10 @@ SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 _TIMEOUT_SECONDS = 60
 _CLOSE_SECONDS = 5
-_NO_TOPIC = {"UnknownTopicOrPartitionException", "TopicAuthorizationException", "InvalidTopicException"}
-"""Exceptions of a topic that does not exist, as far as the principal may know."""
+_NO_TOPIC = {"UnknownTopicOrPartitionException", "InvalidTopicException"}
+"""Exceptions of a topic that does not exist."""
+_FORBIDDEN = "TopicAuthorizationException"
+_SHOWN = 5
 
 
 _log = logging.getLogger("groupwright.pipeline")
@@ -60,26 +62,20 @@ class Cluster:
         """
         return str(self._result(self._admin.describeCluster().clusterId()))
 
-    def topics(self, names: Collection[str]) -> dict[str, KafkaTopic]:
-        """Return the topics that exist and that the principal may describe.
+    def topics(self, names: Collection[str], *, skip_forbidden: bool = False) -> dict[str, KafkaTopic]:
+        """Return the topics that exist.
+
+        Args:
+            names: The topics' names.
+            skip_forbidden: Whether topics that the principal may not describe are left out.
 
         Raises:
-            PipelineError: The cluster does not respond.
+            PipelineError: The cluster does not respond, or the principal may not describe a topic.
         """
-        # One future per topic: a topic may be deleted meanwhile.
-        futures = self._admin.describeTopics(self._java_list(sorted(names))).topicNameValues()
-        topics: dict[str, KafkaTopic] = {}
-        for name, future in futures.items():
-            try:
-                description = self._get(future)
-            except Py4JJavaError as error:
-                if _cause(error).getClass().getSimpleName() not in _NO_TOPIC:
-                    raise self._no_response(error) from None
-            else:
-                topics[str(name)] = KafkaTopic(
-                    description.topicId().toString(), len(description.partitions())
-                )
-        return topics
+        return {
+            name: KafkaTopic(description.topicId().toString(), len(description.partitions()))
+            for name, description in self._descriptions(names, skip_forbidden=skip_forbidden)
+        }
 
     def offsets(
         self, topics: Mapping[str, KafkaTopic], position: str, *, read_committed: bool = True
@@ -110,7 +106,7 @@ class Cluster:
         return self._with_ends(topics, offsets)
 
     def log_bounds(self, topics: Mapping[str, KafkaTopic]) -> tuple[str, str]:
-        """Return the first and, queried later, the last stable offset of all partitions.
+        """Return the first and, queried later, the last stable offset of all partitions with a leader.
 
         Both are JSON objects by `topic-partition`. The request and the answers cross to and from Spark's JVM
         as a whole: a call for each partition takes 0.4 ms, which is minutes for a large cluster.
@@ -119,6 +115,61 @@ class Cluster:
             PipelineError: The cluster does not respond.
         """
         wanted = {name: dict.fromkeys(range(topic.partitions), 0) for name, topic in topics.items()}
+        try:
+            return self._log_bounds(wanted)
+        except UnreachableError:
+            # Kafka's client returns no offset at all while one partition has no leader. To look for these
+            # takes a call for each partition, so it is done only then.
+            if not (offline := self._offline(topics)):
+                raise
+        shown = ", ".join(f"{name}-{partition}" for name, partition in offline[:_SHOWN])
+        more = f" and {len(offline) - _SHOWN} more" if len(offline) > _SHOWN else ""
+        _log.warning("The sample of log-end offsets lacks partitions without a leader: %s%s", shown, more)
+        for name, partition in offline:
+            wanted[name].pop(partition, None)
+        return self._log_bounds({name: partitions for name, partitions in wanted.items() if partitions})
+
+    def close(self) -> None:
+        """Close the connections, within 10 s."""
+        timeout = self._class("java.time.Duration").ofSeconds(_CLOSE_SECONDS)
+        if self._consumer is not None:
+            try:
+                self._consumer.close(timeout)
+            except Py4JJavaError as error:  # a thread that did not end in time still uses it
+                _log.warning("The consumer of sampled offsets was not closed: %s", _cause(error).toString())
+        self._admin.close(timeout)
+
+    def _descriptions(
+        self, names: Collection[str], *, skip_forbidden: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """Yield the name and the `TopicDescription` of each topic that exists."""
+        # One future per topic: a topic may be deleted meanwhile.
+        futures = self._admin.describeTopics(self._java_list(sorted(names))).topicNameValues()
+        for name, future in futures.items():
+            try:
+                description = self._get(future)
+            except Py4JJavaError as error:
+                kind = str(_cause(error).getClass().getSimpleName())
+                if kind == _FORBIDDEN and not skip_forbidden:
+                    raise PipelineError(
+                        f"the job's principal may not describe the topic {name}: grant it Describe and Read "
+                        "(events_topic= reads no events)"
+                    ) from None
+                if kind not in {*_NO_TOPIC, _FORBIDDEN}:
+                    raise self._no_response(error) from None
+            else:
+                yield str(name), description
+
+    def _offline(self, topics: Collection[str]) -> list[tuple[str, int]]:
+        """Return the partitions that have no leader."""
+        return [
+            (name, int(partition.partition()))
+            for name, description in self._descriptions(topics)
+            for partition in description.partitions()
+            if partition.leader() is None
+        ]
+
+    def _log_bounds(self, wanted: Mapping[str, Mapping[int, int]]) -> tuple[str, str]:
         by_partition = self._class("org.apache.spark.sql.kafka010.JsonUtils").partitionOffsets(
             json.dumps(wanted)
         )
@@ -139,16 +190,6 @@ class Cluster:
         mapper = self._class("com.fasterxml.jackson.databind.ObjectMapper")()
         starts, ends = (str(mapper.writeValueAsString(offsets)) for offsets in bounds)
         return starts, ends
-
-    def close(self) -> None:
-        """Close the connections, within 10 s."""
-        timeout = self._class("java.time.Duration").ofSeconds(_CLOSE_SECONDS)
-        if self._consumer is not None:
-            try:
-                self._consumer.close(timeout)
-            except Py4JJavaError as error:  # a thread that did not end in time still uses it
-                _log.warning("The consumer of sampled offsets was not closed: %s", _cause(error).toString())
-        self._admin.close(timeout)
 
     def _with_ends(self, topics: Mapping[str, KafkaTopic], offsets: Offsets) -> Offsets:
         """Replace -1, which means that all records are older than the given time, by the log-end offset."""

@@ -78,7 +78,8 @@ class Settings:
     )
     watermark_seconds: float = _setting(
         "Maximum delay of a record behind the newest, in seconds. Dates that the watermark has passed are "
-        "compacted; later records are still added. A batch compacts dates before today.",
+        "compacted; later records are still added. A batch, and a stream with `once`, compact dates before "
+        "today.",
         3600.0,
         minimum=0,
     )

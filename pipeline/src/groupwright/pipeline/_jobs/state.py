@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from groupwright.pipeline._jobs.kafka import Offsets
 from groupwright.pipeline._tables.files import Folder
-from groupwright.pipeline._tables.protocol import Batch
+from groupwright.pipeline._tables.protocol import Batch, WriteLease
 from groupwright.pipeline.errors import PipelineError
 
 CHECKPOINT = "checkpoint"
@@ -42,11 +42,15 @@ class BatchRange:
 
 
 class State:
-    """The state files of a folder. Thread-safe, except for `begin` and `finish`."""
+    """The state files of a folder. Thread-safe, except for `begin` and `finish`.
 
-    def __init__(self, folder: Folder) -> None:
-        """Use the files of this folder."""
+    Methods that write raise a `TablesError` if the job has lost its lease.
+    """
+
+    def __init__(self, folder: Folder, lease: WriteLease) -> None:
+        """Use the files of this folder, with this right to write."""
         self._folder = folder
+        self._lease = lease
         self._lock = Lock()
 
     def exists(self) -> bool:
@@ -95,6 +99,7 @@ class State:
 
     def finish(self) -> None:
         """Record that the batch has been added."""
+        self._lease.check()
         self._folder.delete("pending.json")
 
     def _write_stale(self, stale: Mapping[date, int]) -> None:
@@ -106,6 +111,7 @@ class State:
         return loaded
 
     def _write(self, name: str, value: Mapping[Any, Any]) -> None:
+        self._lease.check()
         self._folder.write(name, json.dumps(value))
 
 

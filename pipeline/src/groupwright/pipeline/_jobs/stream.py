@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from queue import SimpleQueue
 from threading import Event
@@ -113,8 +113,9 @@ class _Stream:
         for worker, is_finished in zip(self._workers, finished, strict=True):
             if is_finished:  # a cancelled worker has the cancellation as its error
                 worker.check()
-        if all(finished) and not stop.is_set():
+        if all(finished) and not stop.is_set():  # with `once`
             self._conclude()
+            self._maintain(datetime.now(UTC).date() - timedelta(days=1))
         elif all(finished):
             last = Worker(self._context.spark, "derived-tables", None, self._conclude)
             if last.stop(deadline - time.monotonic()):
@@ -171,6 +172,7 @@ class _Stream:
 
         def prepare() -> bool:
             found.append(self._context.prepare())
+            self._topics |= self._context.repeated.topics
             return True
 
         worker = Worker(self._context.spark, "prepare", None, prepare)
@@ -335,7 +337,11 @@ class _Stream:
         except ValueError:  # a record of the events' topic has a time after the year 9999
             passed = now
         last_date = passed.date() - timedelta(days=1)
-        if last_date.year < 2000 or not is_due(self._context.state, last_date):  # noqa: PLR2004 - the watermark is 1970 before the first record
+        if last_date.year >= 2000:  # noqa: PLR2004 - the watermark is 1970 before the first record
+            self._maintain(last_date)
+
+    def _maintain(self, last_date: date) -> None:
+        if not is_due(self._context.state, last_date):
             return
         with self._timed("compact"):
             maintain(self._context.tables, self._settings, self._context.state, last_date)
