@@ -3,10 +3,13 @@
 import contextlib
 import gc
 import itertools
+import subprocess
+import sys
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
 
 import confluent_kafka
 import pytest
@@ -16,6 +19,7 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
+    SerializingProducer,
     TopicPartition,
 )
 from prometheus_client import CollectorRegistry, Gauge
@@ -29,9 +33,11 @@ from groupwright.instrumentation._librdkafka.statistics import (
 )
 
 Value = Callable[..., float | None]
+V = TypeVar("V")
 
 # Reserved and refused at once: nothing is to be reached.
-NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing", "client.id": "c-1", "log_level": 0}
+UNREACHABLE = {"bootstrap.servers": "127.0.0.1:1", "client.id": "c-1", "log_level": 0}
+NOWHERE = {**UNREACHABLE, "group.id": "billing"}
 
 
 class Own(confluent_kafka.Consumer):
@@ -63,7 +69,67 @@ def test_a_consumer_stays_what_it_is(kind: Any, registry: CollectorRegistry, val
     with pytest.raises(RuntimeError, match="closed"):
         consumer.poll(0)
     assert value("groupwright_last_poll_age_seconds") is None
-    assert value("groupwright_membership_state", state="unjoined") == 1
+    assert value("groupwright_membership_state", state="unjoined") is None
+
+
+class Typed(confluent_kafka.Consumer, Generic[V]):
+    """A generic class, as `DeserializingConsumer` is since confluent-kafka 2.16."""
+
+
+def test_a_class_may_have_type_arguments(registry: CollectorRegistry) -> None:
+    with contextlib.closing(
+        create_instrumented(Typed[int], NOWHERE, registry=registry, advise=False)
+    ) as consumer:
+        assert isinstance(consumer, Typed)
+        assert consumer.poll(0) is None
+
+
+@pytest.mark.parametrize("kind", [confluent_kafka.Consumer, DeserializingConsumer, Own, None])
+def test_a_tracer_may_replace_the_class_of_consumers(
+    kind: Any, registry: CollectorRegistry, value: Value, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As opentelemetry-instrumentation-confluent-kafka does."""
+
+    class Traced(confluent_kafka.Consumer):
+        pass
+
+    monkeypatch.setattr(confluent_kafka, "Consumer", Traced)
+    kind = kind or Traced
+    with contextlib.closing(create_instrumented(kind, NOWHERE, registry=registry, advise=False)) as consumer:
+        assert isinstance(consumer, kind)
+        consumer.poll(0)
+        assert value("groupwright_last_poll_age_seconds") is not None
+
+
+@pytest.mark.parametrize("kind", [Producer, SerializingProducer, None])
+def test_a_tracer_may_replace_the_class_of_producers(
+    kind: Any, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Traced(Producer):
+        pass
+
+    monkeypatch.setattr(confluent_kafka, "Producer", Traced)
+    kind = kind or Traced
+    assert isinstance(create_instrumented(kind, UNREACHABLE, registry=registry), kind)
+
+
+def test_a_tracer_that_comes_first_does_not_trace_other_classes() -> None:
+    """The wrapper is imported after the class was replaced, and yet derives from the C class."""
+    script = """
+import confluent_kafka
+from confluent_kafka import Consumer
+
+class Traced(Consumer):
+    pass
+
+confluent_kafka.Consumer = Traced
+from groupwright.instrumentation import create_instrumented
+
+consumer = create_instrumented(Consumer, {"group.id": "billing"}, advise=False)
+assert not isinstance(consumer, Traced)
+consumer.close()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_methods_of_a_class_derived_from_it_are_called(registry: CollectorRegistry) -> None:
@@ -127,6 +193,76 @@ def test_what_librdkafka_refuses_is_refused_as_ever(registry: CollectorRegistry)
 def test_what_is_no_client_is_refused_in_words(kind: Any, registry: CollectorRegistry) -> None:
     with pytest.raises(TypeError, match=r"is not a client class of confluent-kafka\. Pass a class"):
         create_instrumented(kind, NOWHERE, registry=registry)
+
+
+def test_a_class_with_an_asynchronous_constructor_is_refused_in_words(registry: CollectorRegistry) -> None:
+    aio = pytest.importorskip("confluent_kafka.aio")
+    kind = getattr(aio, "AsyncDeserializingConsumer", None)
+    if kind is None:
+        pytest.skip("confluent-kafka before 2.16")
+    with pytest.raises(
+        TypeError, match=r"its constructor is asynchronous\. Use AIOConsumer, and deserialize"
+    ):
+        create_instrumented(kind, NOWHERE, registry=registry)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    confluent_kafka.libversion()[1] < 0x020D0000, reason="it asks for the first token in poll"
+)
+@pytest.mark.parametrize("name", ["Consumer", "ShareConsumer"])
+def test_a_consumer_without_a_first_token_raises_what_a_plain_one_raises(
+    name: str, registry: CollectorRegistry
+) -> None:
+    """confluent-kafka waits for the token for 10 s."""
+    kind = getattr(confluent_kafka, name, None)
+    if kind is None:
+        pytest.skip("confluent-kafka before 2.15")
+
+    def oauth_cb(_: str) -> tuple[str, float]:
+        raise LookupError("no login")
+
+    config = {
+        **NOWHERE,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanisms": "OAUTHBEARER",
+        "oauth_cb": oauth_cb,
+    }
+    with ThreadPoolExecutor() as threads:
+        plain = threads.submit(kind, config)
+        instrumented = threads.submit(create_instrumented, kind, config, registry=registry)
+
+    errors = [each.exception() for each in (plain, instrumented)]
+    assert [type(error) for error in errors] == [KafkaException, KafkaException]
+    codes, texts = zip(*((error.args[0].code(), str(error)) for error in errors if error), strict=True)
+    assert codes == (KafkaError.SASL_AUTHENTICATION_FAILED,) * 2
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("base", "given", "interval"),
+    [
+        (confluent_kafka.Consumer, {}, 15_000),
+        (confluent_kafka.Consumer, {"statistics.interval.ms": 0}, 0),
+        (Producer, {}, None),
+        (Producer, {"statistics.interval.ms": 500}, 500),
+    ],
+)
+def test_only_a_consumer_emits_statistics_unless_the_application_says_otherwise(
+    base: Any, given: dict[str, int], interval: int | None, registry: CollectorRegistry
+) -> None:
+    """librdkafka would queue those of an idle producer until it polls again."""
+
+    class Client(base):  # type: ignore[misc] # a parameter
+        def __init__(self, config: dict[str, Any]) -> None:
+            self.interval = config.get("statistics.interval.ms")
+            super().__init__(config)
+
+    config = {**(UNREACHABLE if base is Producer else NOWHERE), **given}
+    client = create_instrumented(Client, config, registry=registry, advise=False)
+    assert client.interval == interval
+    if base is confluent_kafka.Consumer:
+        client.close()
 
 
 @pytest.mark.parametrize("kind", [confluent_kafka.Consumer, Producer])

@@ -348,6 +348,52 @@ def test_a_closed_consumer_has_no_lag(
     assert value("groupwright_lag", topic="orders") is None
 
 
+def test_a_closed_consumer_has_counters_and_its_last_rebalance(
+    registry: CollectorRegistry,
+    value: Value,
+    new_consumer: NewConsumer,
+    new_rebalance: Callable[..., Rebalance],
+    statistics: Callable[[str], str],
+) -> None:
+    """Its gauges would stand beside those of a successor with the same client id."""
+    callbacks = LibrdkafkaCallbacks(read_consumer)
+    consumer = new_consumer(membership_snapshot=MembershipSnapshot(state="unjoined"))
+    listener = Metrics.of(registry).add_consumer(consumer, None, callbacks)
+    listener.rebalanced(new_rebalance())
+    listener.partitions_revoked({"orders": [0, 1, 2]}, 0.0)
+    listener.commit_ended(0.1, None)
+    callbacks.record_statistics(statistics("consumer"))
+
+    def gauges() -> set[str]:
+        return {
+            sample.name
+            for family in registry.collect()
+            if family.type in {"gauge", "info"}
+            for sample in family.samples
+        } - {"groupwright_build_info"}
+
+    of_last_rebalance = {
+        "groupwright_partitions_owned",
+        "groupwright_generation",
+        "groupwright_last_rebalance_timestamp_seconds",
+        "groupwright_last_rebalance_duration_seconds",
+    }
+    of_client = {
+        "groupwright_membership_state",
+        "groupwright_statistics_age_seconds",
+        "groupwright_throttle_seconds",
+        "groupwright_last_commit_age_seconds",
+    }
+    assert of_last_rebalance | of_client <= gauges()
+    consumer.age = lambda: None
+    callbacks.record_error(KafkaError(KafkaError._TRANSPORT))
+
+    assert gauges() == of_last_rebalance
+    assert value("groupwright_partitions_owned", topic="orders") == 0
+    assert value("groupwright_client_errors_total", error="_TRANSPORT") == 1
+    assert value("groupwright_fetched_messages_total", topic="orders") == 30
+
+
 @pytest.mark.parametrize(("state", "lags"), [("stable", [4, 8]), ("unjoined", [None, 8])])
 def test_a_member_that_has_left_the_group_has_no_lag_of_the_groups_partitions(
     registry: CollectorRegistry,

@@ -154,15 +154,6 @@ def test_the_applications_callbacks_are_called_as_they_were_and_what_they_raise_
     assert callbacks.errors == {"_ALL_BROKERS_DOWN": 1}
 
 
-def test_statistics_come_every_15_s_unless_the_application_says_otherwise() -> None:
-    callbacks: LibrdkafkaCallbacks[ConsumerStatistics] = LibrdkafkaCallbacks(read_consumer)
-
-    assert callbacks.configure({}, asynchronous=False)["statistics.interval.ms"] == 15_000
-    assert (
-        callbacks.configure({"statistics.interval.ms": 0}, asynchronous=False)["statistics.interval.ms"] == 0
-    )
-
-
 class KafkaErrorLike:
     def name(self) -> str:
         return "_ALL_BROKERS_DOWN"

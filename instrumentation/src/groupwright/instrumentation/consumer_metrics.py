@@ -197,16 +197,19 @@ class Instrumentation(RebalanceListener):
     def samples(self) -> list[Sample]:
         """Return the samples of a scrape, and add the increments of their totals to the counters.
 
-        Samples that cannot be read are counted as failures.
+        A closed consumer has counters and the gauges of its last rebalance. Samples that cannot be read are
+        counted as failures.
         """
         self._settle()
         return call_locked(self._sampling, self._sample)
 
     def _sample(self) -> list[Sample]:
         state = self._read("state", lambda: sample_readers.of_consumer_state(self.state))
-        samples = [*state, *self._client_samples()]
+        observed = self._observed()
+        age = None if observed is None else self._attempt("poll_age", lambda: observed.poll_age)
+        samples = [*state, *self._client_samples(observed, age)]
         self._add_increments(samples)
-        return samples
+        return state if age is None else samples
 
     @locked
     def _add_increments(self, samples: list[Sample]) -> None:
@@ -371,22 +374,19 @@ class Instrumentation(RebalanceListener):
         """Return what shows the consumer's state; None if that no longer exists."""
         return self._tracker or self._consumer()
 
-    def _client_samples(self) -> Iterator[Sample]:
+    def _client_samples(self, observed: ObservableConsumer | None, age: float | None) -> Iterator[Sample]:
         callbacks = self._callbacks
         if callbacks is not None:
             yield from self._read("statistics", lambda: self._callback_samples(callbacks))
-        observed = self._observed()
         if observed is None:
             return
-        age = self._attempt("poll_age", lambda: observed.poll_age)
         snapshot = self._attempt(
             "membership_snapshot", lambda: self._complete(observed.membership_snapshot, age)
         )
         if snapshot is not None:
             yield from self._read("membership", lambda: sample_readers.of_membership(snapshot))
         yield from self._read("poll_age", lambda: self._polling_samples(age, snapshot))
-        if age is not None:
-            yield from self._read("lag", lambda: self._lag_samples(snapshot))
+        yield from self._read("lag", lambda: self._lag_samples(snapshot))
 
     def _complete(self, snapshot: MembershipSnapshot, age: float | None) -> MembershipSnapshot:
         """Return the snapshot, completed by what librdkafka's statistics and the last poll show."""
@@ -403,10 +403,10 @@ class Instrumentation(RebalanceListener):
         if self._options.advise and self.alive and age is not None and is_checked:
             findings = self._advice.on_poll_age(age, time.monotonic())
             self._guarded("advice", self._log_findings, findings)
-        if age is not None and not (snapshot is not None and snapshot.fenced):
-            # A closed or fenced consumer is no member, so it has no info.
+        if not (snapshot is not None and snapshot.fenced):
+            # A fenced consumer is no member, so it has no info.
             yield Sample(CONSUMER_INFO, (self._client, self.state.kind or self._kind), 1)
-        if age is not None and self._committed_at is not None:
+        if self._committed_at is not None:
             yield Sample(LAST_COMMIT_AGE, (), time.monotonic() - self._committed_at)
         yield from sample_readers.of_polling(age, snapshot)
 

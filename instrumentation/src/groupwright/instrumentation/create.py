@@ -3,13 +3,14 @@
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_origin
 
 import confluent_kafka
+from confluent_kafka import cimpl
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from groupwright.core.configuration import Configuration
-from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
+from groupwright.instrumentation._librdkafka.callbacks import STATISTICS_INTERVAL_MS, LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.log_ends import LogEnds
 from groupwright.instrumentation._librdkafka.statistics import read_consumer, read_producer
 from groupwright.instrumentation._tracking.callback_tracker import CallbackTracker
@@ -39,9 +40,9 @@ def create_instrumented(
 ) -> C:
     """Create an instrumented client: ``create_instrumented(Consumer, config)``.
 
-    The client is an instance of its class, and the application's callbacks run as before. Unless the
+    The client is an instance of its class, and the application's callbacks run as before. Unless a consumer's
     configuration sets ``statistics.interval.ms``, librdkafka emits statistics every 15 s; with 0, the metrics
-    made of statistics are absent.
+    made of statistics are absent. A producer emits statistics only if its configuration sets the interval.
 
     If the registry already has other metrics by Groupwright's names, a warning is logged, and the client's
     metrics are in no registry. Events and advice are not affected.
@@ -63,8 +64,11 @@ def create_instrumented(
         The client.
 
     Raises:
-        TypeError: `client_class` is not a client class of confluent-kafka.
+        TypeError: `client_class` is not a client class of confluent-kafka, or is a consumer class with an
+            asynchronous constructor.
     """
+    # It may have type arguments: DeserializingConsumer[str, Order].
+    client_class = cast("Callable[..., C]", get_origin(client_class) or client_class)
     metrics = _metrics_of(registry)
     if _is_share_consumer(client_class):
         from groupwright.instrumentation._tracking.wrapped_share import create_wrapped_share
@@ -80,7 +84,8 @@ def create_instrumented(
         metrics.add_producer(Configuration(config).text("client.id"), producer_callbacks)
         return producer
     callbacks = LibrdkafkaCallbacks(read_consumer)
-    configured = callbacks.configure(config, asynchronous=asynchronous)
+    with_interval = {"statistics.interval.ms": STATISTICS_INTERVAL_MS, **config}
+    configured = callbacks.configure(with_interval, asynchronous=asynchronous)
     consumer: Any
     if _is_groupwrights(client_class):
         consumer = client_class(configured, **arguments)
@@ -111,7 +116,8 @@ def _is_share_consumer(client_class: Any) -> bool:
 
 def _is_producer(client_class: Any, *, asynchronous: bool) -> bool:
     """Return whether this is a class of producers."""
-    producer: type = confluent_kafka.Producer
+    # Tracers replace confluent_kafka.Producer and Consumer by subclasses of these.
+    producer: type = cimpl.Producer
     if asynchronous:
         from confluent_kafka.aio import AIOProducer  # it imports asyncio
 
@@ -129,7 +135,7 @@ def _wrapper_for(client_class: Any, *, asynchronous: bool) -> type:
     """Return the class that wraps consumers of this class.
 
     Raises:
-        TypeError: It is not a client class of confluent-kafka.
+        TypeError: It is not a client class of confluent-kafka, or has an asynchronous constructor.
     """
     if asynchronous:
         from confluent_kafka.aio import AIOConsumer  # it imports asyncio
@@ -137,8 +143,13 @@ def _wrapper_for(client_class: Any, *, asynchronous: bool) -> type:
         from groupwright.instrumentation._tracking.wrapped_aio import WrappedAIOConsumer
 
         if isinstance(client_class, type) and issubclass(client_class, AIOConsumer):
+            if inspect.iscoroutinefunction(client_class.__init__):
+                raise TypeError(
+                    f"{client_class!r} cannot be instrumented, since its constructor is asynchronous. Use "
+                    "AIOConsumer, and deserialize the messages that poll returns"
+                )
             return WrappedAIOConsumer
-    elif isinstance(client_class, type) and issubclass(client_class, confluent_kafka.Consumer):
+    elif isinstance(client_class, type) and issubclass(client_class, cimpl.Consumer):
         return WrappedConsumer
     raise TypeError(
         f"{client_class!r} is not a client class of confluent-kafka. Pass a class such as "

@@ -6,11 +6,18 @@ application's own callbacks still run, with the same arguments, and their except
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
+from confluent_kafka import KafkaError, KafkaException
+
 STATISTICS_INTERVAL_MS = 15_000
-"""Default of ``statistics.interval.ms``: for 1,000 partitions one set of statistics is 1 MB of JSON."""
+"""A consumer's ``statistics.interval.ms`` by default: for 1,000 partitions, statistics are 1 MB of JSON.
+
+Producers have no default: librdkafka queues statistics until the application polls or flushes, so the memory
+of an idle producer would grow without limit.
+"""
 
 
 class TimedStatistics(Protocol):
@@ -58,13 +65,13 @@ class LibrdkafkaCallbacks(Generic[S]):
         return max(0.0, self._clock() - self._clock_offset - self.statistics.taken_at)
 
     def configure(self, config: Mapping[str, Any], *, asynchronous: bool) -> dict[str, Any]:
-        """Return a configuration with wrapped callbacks, and a default interval of statistics.
+        """Return a configuration with wrapped callbacks.
 
         Args:
             config: The client's configuration.
             asynchronous: Whether the client takes coroutine functions as callbacks.
         """
-        configured = {"statistics.interval.ms": STATISTICS_INTERVAL_MS, **config}
+        configured = dict(config)
         configured["stats_cb"] = chain(
             self.record_statistics, config.get("stats_cb"), asynchronous=asynchronous
         )
@@ -109,6 +116,25 @@ def chain(
         return None if result is None else await result
 
     return call_asynchronously if asynchronous else call
+
+
+@contextmanager
+def token_errors(config: Mapping[str, Any]) -> Iterator[None]:
+    """Raise confluent-kafka's exception if a constructor gets no token from the ``oauth_cb``.
+
+    confluent-kafka 2.13 and later calls ``error_cb`` while this exception is pending, and then raises a
+    SystemError.
+
+    Raises:
+        KafkaException: ``oauth_cb`` has given no token.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if config.get("oauth_cb") is None:
+            raise
+        text = "OAuth token not set within 10 seconds timeout"
+        raise KafkaException(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED, text)) from error
 
 
 def _ignore(*_: object) -> None:

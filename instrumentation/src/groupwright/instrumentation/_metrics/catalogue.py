@@ -390,7 +390,7 @@ STATISTICS_AGE = ClientSpec(
     "groupwright_statistics_age_seconds",
     MetricType.GAUGE,
     "Age of the newest statistics of librdkafka, from which lag and, for plain consumers, the "
-    "coordinator's metrics are made; librdkafka emits them only while the application polls.",
+    "coordinator's metrics are made; librdkafka delivers them only while the application polls.",
     _CONSUMER,
     unit="seconds",
     merge=Merge.MAX,

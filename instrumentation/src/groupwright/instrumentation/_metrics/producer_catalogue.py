@@ -98,7 +98,7 @@ PRODUCER_CLIENT_ERRORS = ClientSpec(
 PRODUCER_STATISTICS_AGE = ClientSpec(
     "groupwright_producer_statistics_age_seconds",
     MetricType.GAUGE,
-    "Age of the statistics from which the producer's metrics are made; librdkafka emits them only during "
+    "Age of the statistics from which the producer's metrics are made; librdkafka delivers them only during "
     "poll and flush.",
     _PRODUCER,
     unit="seconds",

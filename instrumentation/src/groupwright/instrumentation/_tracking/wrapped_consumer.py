@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition, cimpl
 
-from groupwright.instrumentation._librdkafka.callbacks import chain
+from groupwright.instrumentation._librdkafka.callbacks import chain, token_errors
 from groupwright.instrumentation._tracking.callback_tracker import CallbackTracker, TrackedConsumer
 
-Native = confluent_kafka.Consumer
+Native = cimpl.Consumer
+"""confluent-kafka's C class; tracers replace `confluent_kafka.Consumer` by a subclass."""
 C = TypeVar("C")
 
 _native_poll = Native.poll
@@ -27,7 +27,7 @@ ASYNCHRONOUS_POSITION = 2
 """Position of `asynchronous` among the arguments of commit."""
 
 
-class WrappedConsumer(TrackedConsumer, confluent_kafka.Consumer):
+class WrappedConsumer(TrackedConsumer, cimpl.Consumer):
     """A `confluent_kafka.Consumer` that is an `ObservableConsumer`. Made by `create_wrapped`."""
 
     def poll(self, timeout: float = -1) -> Message | None:
@@ -172,7 +172,7 @@ def tracking_callback(
     return call
 
 
-def group_metadata(consumer: confluent_kafka.Consumer) -> bytes | None:
+def group_metadata(consumer: cimpl.Consumer) -> bytes | None:
     """Return librdkafka's metadata of a consumer's group, or None if librdkafka has none."""
     try:
         return cast("bytes", Native.consumer_group_metadata(consumer))
@@ -206,7 +206,8 @@ def create_wrapped(
     client: Any = wrapped.__new__(wrapped)
     client._groupwright_tracker = tracker  # noqa: SLF001 - set before the constructor, which may call methods
     on_commit = chain(tracker.on_commit, config.get("on_commit"), asynchronous=wrapper is not WrappedConsumer)
-    client.__init__({**config, "on_commit": on_commit}, **arguments)
+    with token_errors(config):
+        client.__init__({**config, "on_commit": on_commit}, **arguments)
     return cast("C", client)
 
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, cast
 
 from confluent_kafka import AcknowledgeType, Message, Messages, ShareConsumer
 
-from groupwright.instrumentation._librdkafka.callbacks import chain
+from groupwright.instrumentation._librdkafka.callbacks import chain, token_errors
 from groupwright.instrumentation._tracking.share_metrics import ShareTracker, record_of
 from groupwright.instrumentation._tracking.wrapped_consumer import wrapped_class
 
@@ -67,7 +67,8 @@ def create_wrapped_share(
     client: Any = wrapped.__new__(wrapped)
     client._groupwright_tracker = tracker  # noqa: SLF001 - set before the constructor, which may call methods
     error_cb = chain(tracker.on_error, config.get("error_cb"), asynchronous=False)
-    client.__init__({**config, "error_cb": error_cb}, **arguments)
+    with token_errors(config):
+        client.__init__({**config, "error_cb": error_cb}, **arguments)
     client.set_acknowledgement_commit_callback(None)
     return cast("C", client)
 
