@@ -55,7 +55,7 @@ from groupwright.consumer._protocol.model import (
 from groupwright.consumer._protocol.subscription import parse_subscription
 from groupwright.consumer._protocol.timers import PollClock, Timing
 from groupwright.consumer._protocol.transitions import State
-from groupwright.core import Leadership
+from groupwright.core import ErrorCode, Leadership
 from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -604,6 +604,31 @@ def test_commits_end_when_the_coordinator_is_refused_and_each_later_one_looks_ag
     assert [(dict(result.errors), result.message) for result in results] == [
         ({("t", 0): KafkaError._WAIT_COORD}, "Not authorized")
     ] * 2
+
+
+def test_a_commit_is_tried_again_with_growing_pauses(
+    rig: Rig,
+    script: Script,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Callable[[Callable[[], bool], str], None],
+) -> None:
+    """A coordinator that could not store offsets got ten commits a second of each member."""
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 6:
+            script.say("commit", OffsetCommitResponse({("t", 0): ErrorCode.NONE}))
+
+    results: list[CommitResult] = []
+    monkeypatch.setattr(rig.network, "sleep", sleep)
+    script.say("commit", OffsetCommitResponse({("t", 0): ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}))
+    rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + 1000, results.append)
+    eventually(lambda: bool(results), "the commit's end")
+
+    assert dict(results[0].errors) == {("t", 0): ErrorCode.NONE}
+    for pause, wanted in zip(pauses, (0.1, 0.2, 0.4, 0.8, 1.0, 1.0), strict=True):
+        assert 0.8 * wanted <= pause <= 1.2 * wanted
 
 
 def test_each_commit_fails_at_its_own_deadline(
