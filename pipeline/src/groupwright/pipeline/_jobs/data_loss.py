@@ -4,11 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from groupwright.pipeline._jobs.kafka import KafkaTopic, Offsets
+from groupwright.pipeline._jobs.kafka import KafkaTopic, Offsets, few
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition
 from groupwright.pipeline._jobs.state import BatchRange
-
-_SHOWN = 5
 
 
 class Kind(Enum):
@@ -162,6 +160,5 @@ def _at(offsets: Mapping[int, int]) -> str:
 
 def _list(offsets: Mapping[int, int], partitions: Mapping[int, int]) -> str:
     """Return the offsets of partitions as text, such as `offset 10 (partition 0), 12 (1)`."""
-    shown = [f"{offsets.get(partition, 0)} ({partition})" for partition in sorted(partitions)[:_SHOWN]]
-    more = f" and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
-    return f"offset (partition) {', '.join(shown)}{more}"
+    listed = [f"{offsets.get(partition, 0)} ({partition})" for partition in sorted(partitions)]
+    return f"offset (partition) {few(listed)}"

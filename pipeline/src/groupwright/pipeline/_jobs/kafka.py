@@ -3,7 +3,7 @@
 import json
 import logging
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,8 +30,13 @@ _NO_TOPIC = {"UnknownTopicOrPartitionException", "InvalidTopicException"}
 _FORBIDDEN = "TopicAuthorizationException"
 _SHOWN = 5
 
-
 _log = logging.getLogger("groupwright.pipeline")
+
+
+def few(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +127,10 @@ class Cluster:
             # takes a call for each partition, so it is done only then.
             if not (offline := self._offline(topics)):
                 raise
-        shown = ", ".join(f"{name}-{partition}" for name, partition in offline[:_SHOWN])
-        more = f" and {len(offline) - _SHOWN} more" if len(offline) > _SHOWN else ""
-        _log.warning("The sample of log-end offsets lacks partitions without a leader: %s%s", shown, more)
+        _log.warning(
+            "The sample of log-end offsets lacks partitions without a leader: %s",
+            few([f"{name}-{partition}" for name, partition in offline]),
+        )
         for name, partition in offline:
             wanted[name].pop(partition, None)
         return self._log_bounds({name: partitions for name, partitions in wanted.items() if partitions})
