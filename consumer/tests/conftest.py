@@ -101,6 +101,9 @@ class Player:
     drops: int = 0
     commits_end: bool = True
     """True if nothing waits in the queue of commits; else they end when the test says so."""
+    joins_wait: bool = False
+    """True if commits are under way, for which JoinGroup waits (`end_commits`)."""
+    waiting_join: act.SendJoinGroup | None = None
     _later: deque[tuple[Callable[..., list[act.Action]], tuple[Any, ...]]] = field(default_factory=deque)
 
     # --- The driver's part
@@ -137,6 +140,9 @@ class Player:
                 self.notified.append(action)
             case act.SendOffsetCommits() if self.commits_end:
                 self._later.append((self.member.reply, (action, act.Answered())))
+            case act.SendJoinGroup() if self.joins_wait:
+                self.waiting_join = action
+                self._later.append((self.member.join_waits, (action.attempt,)))
             case act.FetchMetadata():
                 self.looks.append(action)
             case _:
@@ -154,6 +160,20 @@ class Player:
             if isinstance(action, act.Request) and action.to_coordinator:
                 self._later.append((self.member.reply, (action, act.Disconnected())))
                 self.asked.remove(action)
+
+    def end_commits(self) -> None:
+        """Let the commits end for which JoinGroup waits; it is sent, or fails without a coordinator."""
+        self.joins_wait = False
+        join, self.waiting_join = self.waiting_join, None
+        if join is None:
+            return
+        self.feed(self.member.join_sent, join.attempt)
+        if not self.member.awaits(join):
+            return
+        if self.member.coordinator.known:
+            self.asked.append(join)
+        else:
+            self.reply(join, act.Disconnected())
 
     def take(self, kind: type[_Action]) -> _Action:
         """Return the one request of this kind that waits for its answer, to answer it."""

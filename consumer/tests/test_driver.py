@@ -319,6 +319,15 @@ class Script:
 
         self._patch.setattr(self._rig.network, method, answered)
 
+    def begin(self) -> None:
+        """Let a member join a group that another one leads, and stay in it."""
+        self.say("find_coordinator", (0, ""))
+        self.say("join", JoinGroupResponse(generation=1, protocol="range", leader="m-2", member_id="m-1"))
+        self.say("sync", SyncGroupResponse(assignment=b"t"))
+        self.say("fetch_offsets", OffsetFetchResponse())
+        self.say("heartbeat", 0)
+        self.say("fetch_topics", MetadataResponse({"t": Topic(1)}))
+
     def hold(self, method: str) -> Callable[[object], None]:
         """Let a request be parked; return what answers it."""
         parked: list[Any] = []
@@ -338,12 +347,7 @@ class Script:
 @pytest.fixture
 def script(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Script:
     script = Script(rig, monkeypatch)
-    script.say("find_coordinator", (0, ""))
-    script.say("join", JoinGroupResponse(generation=1, protocol="range", leader="m-2", member_id="m-1"))
-    script.say("sync", SyncGroupResponse(assignment=b"t"))
-    script.say("fetch_offsets", OffsetFetchResponse())
-    script.say("heartbeat", 0)
-    script.say("fetch_topics", MetadataResponse({"t": Topic(1)}))
+    script.begin()
     return script
 
 
@@ -699,12 +703,7 @@ def test_a_commit_waits_for_the_end_of_the_round(
     """JoinGroup holds the connection; a commit that waits for it must carry its own generation."""
     rig = cooperative_rig
     script = Script(rig, monkeypatch)
-    script.say("find_coordinator", (0, ""))
-    script.say("join", JoinGroupResponse(generation=1, protocol="range", leader="m-2", member_id="m-1"))
-    script.say("sync", SyncGroupResponse(assignment=b"t"))
-    script.say("fetch_offsets", OffsetFetchResponse())
-    script.say("heartbeat", 0)
-    script.say("fetch_topics", MetadataResponse({"t": Topic(1)}))
+    script.begin()
     rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
     eventually(lambda: bool(rig.inbox), "the assignment")
     event = rig.inbox.take()
@@ -733,6 +732,45 @@ def test_a_commit_waits_for_the_end_of_the_round(
 
     assert [dict(result.errors) for result in results] == [{("t", 0): error}]
     assert sent == ([MemberIdentity(2, "m-1", "range")] if error == 0 else [])
+
+
+def test_heartbeats_go_on_while_a_join_waits_for_a_commit(
+    cooperative_rig: Rig,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Callable[[Callable[[], bool], str], None],
+) -> None:
+    """The coordinator cannot store offsets for a while, and the member kept still until its session ended."""
+    rig = cooperative_rig
+    script = Script(rig, monkeypatch)
+    script.begin()
+    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
+    eventually(lambda: bool(rig.inbox), "the assignment")
+    event = rig.inbox.take()
+    assert isinstance(event, Assign)
+    beats: list[MemberIdentity] = []
+
+    async def heartbeat(identity: MemberIdentity) -> int:
+        beats.append(identity)
+        return ErrorCode.REBALANCE_IN_PROGRESS
+
+    script.say("commit", OffsetCommitResponse({("t", 0): ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}))
+    results: list[CommitResult] = []
+    rig.inbox.done(event)
+    rig.driver.call(rig.member.taken, event.ticket)
+    rig.driver.call(rig.member.applied, event.ticket)
+    rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + 1000, results.append)
+    monkeypatch.setattr(rig.network, "heartbeat", heartbeat)
+    eventually(lambda: rig.member.state is State.PREPARING_REBALANCE, "the JoinGroup that waits")
+    before = len(beats)
+    eventually(lambda: len(beats) > before + 3, "heartbeats meanwhile")
+    assert not results
+
+    release = script.hold("join")
+    script.say("commit", OffsetCommitResponse({("t", 0): ErrorCode.NONE}))
+    eventually(lambda: bool(results), "the commit's end")
+    eventually(lambda: rig.member.facts.parked, "the parked JoinGroup")
+    release(JoinGroupResponse(generation=2, protocol="range", leader="m-2", member_id="m-1"))
+    eventually(lambda: rig.member.state is State.STABLE, "the next generation")
 
 
 def test_a_look_up_that_the_end_cuts_short_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:

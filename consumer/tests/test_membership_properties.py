@@ -124,6 +124,15 @@ class World(RuleBasedStateMachine):
         else:
             self.feed(self.member.commit_unanswered)
 
+    @rule(under_way=st.booleans())
+    def commits_are_under_way(self, *, under_way: bool) -> None:
+        """JoinGroup waits for them, and is sent when they have ended."""
+        if under_way:
+            self.player.joins_wait = True
+        else:
+            self.player.end_commits()
+        self.check()
+
     # --- The network
 
     @precondition(lambda self: self.player.asked)
@@ -341,6 +350,8 @@ class World(RuleBasedStateMachine):
             self.take_event()
         elif player.refused:
             self.poll_after_a_refusal()
+        elif player.joins_wait:
+            player.end_commits()
         elif player.asked:
             self.answer_well(player.asked[0])
         elif player.looks:

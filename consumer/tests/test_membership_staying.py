@@ -153,6 +153,41 @@ def test_no_heartbeat_is_sent_behind_a_parked_join_or_sync(stable: "Player") -> 
     assert stable.asks(act.SendSyncGroup)
 
 
+def test_heartbeats_go_on_while_a_join_waits_for_commits(stable: "Player") -> None:
+    """A commit may be retried for longer than a session; without heartbeats the member was expelled."""
+    stable.joins_wait = True
+    stable.beat()
+    stable.answer_heartbeat(27)
+    stable.serve()
+    assert stable.member.state is State.PREPARING_REBALANCE
+    for _ in range(8):
+        stable.beat()
+        stable.answer_heartbeat(27)
+
+    stable.end_commits()
+    stable.wait(stable.timing.session_timeout * 2)
+    assert not stable.asks(act.SendHeartbeat)
+    stable.settle({"t": (0,)})
+    assert stable.member.identity == MemberIdentity(2, "m-1", "range")
+
+
+@pytest.mark.parametrize("error", [22, 25])
+def test_a_member_that_was_removed_while_its_join_waited_joins_anew(stable: "Player", error: int) -> None:
+    stable.joins_wait = True
+    stable.beat()
+    stable.answer_heartbeat(27)
+    stable.serve()
+    first = stable.waiting_join
+    stable.beat()
+    stable.answer_heartbeat(error)
+
+    assert first is not None
+    assert not stable.member.awaits(first)
+    stable.end_commits()
+    expected = "m-1" if error == ErrorCode.ILLEGAL_GENERATION else ""
+    assert stable.take(act.SendJoinGroup).request.member_id == expected
+
+
 def test_heartbeats_go_on_while_the_assignor_runs(player: "Player") -> None:
     """KAFKA-10134: leaders that assigned for longer than a session were expelled."""
     player.plan()
@@ -294,6 +329,43 @@ def test_being_parked_keeps_the_session_up(stable: "Player") -> None:
 
     assert isinstance(stable.serve(), Assign)
     assert not stable.inbox
+
+
+def test_the_session_is_that_of_the_heartbeats_while_a_join_waits_for_commits(
+    new_player: Callable[..., "Player"],
+) -> None:
+    """A cooperative member learned only from JoinGroup that others had its partitions."""
+    player = new_player(cooperative=True)
+    player.join({"t": (0, 1)})
+    player.joins_wait = True
+    player.beat()
+    player.answer_heartbeat(27)
+    ends = player.member.session_until
+    player.wait_until(ends - 0.001)
+    assert not player.inbox
+
+    player.wait_until(ends)
+    event = player.serve()
+    assert isinstance(event, Revoke)
+    assert event.lost
+
+
+def test_a_join_that_could_not_be_sent_does_not_keep_the_session_up(
+    new_player: Callable[..., "Player"],
+) -> None:
+    player = new_player(cooperative=True)
+    player.join({"t": (0, 1)})
+    player.joins_wait = True
+    player.beat()
+    player.answer_heartbeat(27)
+    until = player.member.session_until
+    player.wait(1)
+    player.disconnect()
+    player.feed(player.member.commit_unanswered)
+    player.end_commits()
+
+    assert player.member.state is State.PREPARING_REBALANCE
+    assert player.member.session_until == until
 
 
 def test_a_session_that_ended_beside_another_event_still_ends(stable: "Player") -> None:

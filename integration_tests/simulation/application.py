@@ -113,6 +113,11 @@ class Application:
         return bool(self.consumer._member.membership.facts.step in PARKED)
 
     @property
+    def is_parked(self) -> bool:
+        """True while the coordinator holds that request back: JoinGroup waits for commits first."""
+        return bool(self.consumer._member.membership.facts.parked)
+
+    @property
     def is_unconfirmed(self) -> bool:
         """True if it lost the coordinator in a round that gave it its member id."""
         facts = self.consumer._member.membership.facts

@@ -67,6 +67,9 @@ class CheckedMember(Protocol):
     def is_in_round(self) -> bool: ...
 
     @property
+    def is_parked(self) -> bool: ...
+
+    @property
     def is_unconfirmed(self) -> bool: ...
 
     @property

@@ -32,12 +32,12 @@ class RequestChecks:
         """Take a response of the coordinator.
 
         As in Java, a member ignores the response of an earlier generation, and one that comes while JoinGroup
-        or SyncGroup is under way: the next response to those says the same. If it lost the coordinator in an
+        or SyncGroup is held back: the next response to those says the same. If it lost the coordinator in an
         incomplete round, its own earlier member id may have fenced it, so it joins once more.
         """
         generation = self._member.generation
         ignored = isinstance(request, msg.HeartbeatRequest | msg.OffsetCommitRequest) and (
-            self._member.is_in_round or generation == -1 or request.generation_id != generation
+            self._member.is_parked or generation == -1 or request.generation_id != generation
         )
         ignored |= self._member.is_unconfirmed
         self._is_fenced |= fences(response) and self._member.is_replaced and not ignored

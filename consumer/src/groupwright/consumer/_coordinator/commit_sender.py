@@ -166,9 +166,14 @@ class CommitSender:
         """Fail all queued commits, because the brokers rejected FindCoordinator for this `reason`."""
         self._queue.expire(math.inf, reason, code)
 
+    @property
+    def idle(self) -> bool:
+        """True if no commit is queued or in flight."""
+        return self._queue.idle
+
     async def drained(self) -> None:
         """Return when no commit is queued or in flight."""
-        if not self._queue.idle:
+        if not self.idle:
             future = self._network.future()
             self._drained.append(future)
             await future

@@ -374,8 +374,11 @@ class Driver:
             self._log.warning("the group's coordinator could not be looked up: %s", reasons)
 
     async def _send_join(self, action: act.SendJoinGroup) -> JoinGroupResponse:
-        # The coordinator would respond to a commit behind a parked JoinGroup only after the rebalance.
-        await self._commits.drained()
+        if not self._commits.idle:
+            # The coordinator would respond to a commit behind a parked JoinGroup only after the rebalance.
+            self._feed(self._membership.join_waits, action.attempt)
+            await self._commits.drained()
+            self._feed(self._membership.join_sent, action.attempt)
         if not self._membership.awaits(action):
             raise _AbandonedError  # JoinGroup would add a member again that is about to leave
         response = await self._network.join(action.request)

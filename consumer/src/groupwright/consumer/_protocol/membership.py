@@ -177,7 +177,7 @@ class Membership:
             return self._heartbeat.session_ends
         # The coordinator does not remove a member whose request is parked, but the session starts with its
         # response, which may not have been read yet.
-        return self._heartbeat.unread_session_ends if self.facts.step in PARKED else math.inf
+        return self._heartbeat.unread_session_ends if self.facts.parked else math.inf
 
     def commit_identity(self) -> MemberIdentity | ErrorCode:
         """Return the identity for a commit, or the error code with which a commit fails now."""
@@ -415,9 +415,10 @@ class Membership:
             case act.FetchOffsets(), act.Answered(response):
                 self._receive_offsets(response, now)
             case act.SendJoinGroup() | act.SendSyncGroup(), act.Disconnected():
+                if self.facts.parked:
+                    # Until now, the coordinator did not remove the member.
+                    self._heartbeat.start_session(now)
                 self._end_step()
-                # While the request was parked, the coordinator did not remove the member.
-                self._heartbeat.start_session(now)
                 self._lose_coordinator(now)
             case act.FetchOffsets(), act.Disconnected():
                 self._request_another_round(now)
@@ -437,6 +438,22 @@ class Membership:
                 self._block_joining(now)
 
     # --- Inputs: the leader, and commits ------------------------------------------------------------
+
+    def join_waits(self, attempt: int, now: float) -> list[act.Action]:
+        """Record that JoinGroup is sent once the commits in flight have ended, each perhaps after retries.
+
+        Meanwhile heartbeats go on, and the session can expire.
+        """
+        if self._is_waiting_for(Step.JOIN, attempt):
+            self.facts.commits_first = attempt
+        return self._advance(now)
+
+    def join_sent(self, attempt: int, now: float) -> list[act.Action]:
+        """Record that JoinGroup is sent now, after the commits; without a coordinator, it is not."""
+        if self._is_waiting_for(Step.JOIN, attempt) and self.coordinator.known:
+            self.facts.commits_first = 0
+            self._heartbeat.request_sent()
+        return self._advance(now)
 
     def assignment_evaluated(self, attempt: int, leadership: Leadership, now: float) -> list[act.Action]:
         """Record the quality of the assignment that this member made as the leader."""
@@ -904,7 +921,7 @@ class Membership:
         return self.facts.keeps_partitions and now < self.facts.leave_at
 
     def _abandon_round(self, now: float) -> None:
-        if self.facts.step in PARKED:
+        if self.facts.parked:
             # The coordinator responds in order: commits and LeaveGroup would wait until all members have
             # joined.
             self._out.append(act.DropConnection())
@@ -984,7 +1001,7 @@ class Membership:
 
     def _handle_async_error(self, api: Api, error: int, now: float) -> None:
         """Handle the response to a request that is no step."""
-        if self.facts.step in PARKED:
+        if self.facts.parked:
             return  # sent before the parked request, whose response is newer
         action = classify(api, error)
         if action is ErrorAction.NEW_MEMBER and api is Api.OFFSET_COMMIT and self.facts.static:

@@ -32,7 +32,7 @@ from groupwright.core import ErrorCode, Partitions
 _LEAVING = (Lifecycle.UNSUBSCRIBING, Lifecycle.CLOSING, Lifecycle.FLUSHED)
 _CLOSING = (Lifecycle.CLOSING, Lifecycle.FLUSHED, Lifecycle.CLOSED)
 _IN_GENERATION = (State.STABLE, State.COMPLETING_REBALANCE)
-_SESSION_STOPS = tuple(PARKED)
+_PARKED = tuple(PARKED)
 
 
 class InvariantError(AssertionError):
@@ -67,6 +67,8 @@ class MembershipState:
         lifecycle: What the application wants.
         attempt: The number of the last step, by which its responses are matched. For an event, its ticket.
         event: The event that the application applies, in `Step.APPLICATION`.
+        commits_first: The attempt of a JoinGroup that waits for the commits in flight, and is not sent yet; 0
+            without one.
         identity: The generation, the member id and the assignor of the generation.
         stored_id: The member id of the last completed round: the coordinator has written it to its log.
         unconfirmed_id: A member id from an incomplete round whose coordinator was lost: the next coordinator
@@ -111,6 +113,7 @@ class MembershipState:
     lifecycle: Lifecycle = Lifecycle.ACTIVE
     attempt: int = 0
     event: Assign | Revoke | None = None
+    commits_first: int = 0
 
     identity: MemberIdentity = field(default_factory=MemberIdentity)
     stored_id: str = ""
@@ -182,13 +185,23 @@ class MembershipState:
         return self.state in _IN_GENERATION
 
     @property
+    def parked(self) -> bool:
+        """True if the coordinator holds a request of this member back until other members have acted.
+
+        Meanwhile the session does not expire, and the connection serves nothing else.
+        """
+        return self.step in _PARKED and self.commits_first != self.attempt
+
+    @property
     def may_heartbeat(self) -> bool:
         """True if heartbeats are sent.
 
-        None is sent while SyncGroup is parked: the coordinator responds in order, so the heartbeat would time
+        None is sent while a request is parked: the coordinator responds in order, so the heartbeat would time
         out and close the connection.
         """
-        return self.in_generation and self.step is not Step.SYNC
+        if self.step is Step.JOIN:
+            return self.identity.valid and not self.parked
+        return self.in_generation and not self.parked
 
     @property
     def session_runs(self) -> bool:
@@ -197,7 +210,7 @@ class MembershipState:
         Also while no heartbeats are sent: a cooperative member keeps its partitions between two attempts to
         join, but not longer than the coordinator waits for the member.
         """
-        return (self.in_generation or self.claims_partitions) and self.step not in _SESSION_STOPS
+        return (self.in_generation or self.claims_partitions) and not self.parked
 
     @property
     def must_poll(self) -> bool:

@@ -42,6 +42,8 @@ What the table cannot say, since it is data beside the machines:
   delivered before anything else. Above `Membership._lose_generation` is the way from a response to `on_lost`.
 - Whether an idle member joins. It does if it has a `rejoin_reason`, unless an error awaits a poll
   (`awaits_poll`), it is `fenced`, or a backoff (`retry_at`) is not over.
+- Whether JoinGroup is sent. It waits for the commits in flight (`commits_first`), which may be retried for
+  long. Until then the member is not `parked`: heartbeats go on, and the session can expire.
 - Where the coordinator is. `CoordinatorLookup` knows, and looks it up in any state. A generation outlives its
   coordinator's connection.
 - How long the session lasts. `Heartbeat` knows. The clock has no causes of its own: a timeout that has passed
@@ -73,8 +75,8 @@ class State(Enum):
     UNJOINED = "unjoined"
     """In no generation. No request but JoinGroup is sent for the membership."""
     PREPARING_REBALANCE = "preparing_rebalance"
-    """JoinGroup was sent. The coordinator responds once all members have joined. Until then it serves nothing
-    else on that connection, so neither heartbeats nor commits are sent."""
+    """JoinGroup is sent, after the commits in flight. The coordinator responds once all members have joined.
+    Until then it serves nothing else on that connection, so neither heartbeats nor commits are sent."""
     COMPLETING_REBALANCE = "completing_rebalance"
     """In a generation, but without its assignment: the leader computes it, or SyncGroup waits for it."""
     STABLE = "stable"
