@@ -1,5 +1,6 @@
 """`create_instrumented`: the client keeps its type, is not kept alive; non-clients are refused. No broker."""
 
+import asyncio
 import contextlib
 import gc
 import itertools
@@ -22,8 +23,10 @@ from confluent_kafka import (
     SerializingProducer,
     TopicPartition,
 )
+from confluent_kafka.aio import AIOConsumer
 from prometheus_client import CollectorRegistry, Gauge
 
+from groupwright.consumer import Consumer
 from groupwright.instrumentation import Metrics, ObservableConsumer, create_instrumented, instrument
 from groupwright.instrumentation._librdkafka.callbacks import LibrdkafkaCallbacks
 from groupwright.instrumentation._librdkafka.statistics import (
@@ -413,6 +416,29 @@ def test_an_assignment_by_hand_is_a_new_start_of_its_partitions(
         now = itertools.count(next(now), 10.0)
         assert lag_at(-1001, 500, 500) is None
         assert lag_at(-1001, 500, 500) == 0
+
+
+def test_a_consumer_whose_offsets_a_producer_commits_says_so(registry: CollectorRegistry) -> None:
+    """It learns of no commit, so its committed lag would only grow."""
+    for kind in (confluent_kafka.Consumer, Consumer):
+        with contextlib.closing(
+            create_instrumented(kind, NOWHERE, registry=registry, advise=False)
+        ) as consumer:
+            observable: Any = consumer
+            assert not observable.membership_snapshot.commits_by_producer
+            consumer.consumer_group_metadata()
+            assert observable.membership_snapshot.commits_by_producer
+
+
+def test_so_does_one_for_asyncio(registry: CollectorRegistry) -> None:
+    async def ask() -> None:
+        consumer: Any = create_instrumented(AIOConsumer, NOWHERE, registry=registry, advise=False)
+        assert not consumer.membership_snapshot.commits_by_producer
+        await consumer.consumer_group_metadata()
+        assert consumer.membership_snapshot.commits_by_producer
+        await consumer.close()
+
+    asyncio.run(ask())
 
 
 @pytest.mark.parametrize("closed", ["closed", ""])

@@ -300,6 +300,20 @@ def test_committed_lag_adds_what_is_received_and_not_committed(
     ]
 
 
+def test_committed_lag_is_unknown_while_a_producer_commits(
+    registry: CollectorRegistry, value: Value, new_consumer: NewConsumer
+) -> None:
+    """The consumer knows the offset from which it started alone, so the lag grew without an end."""
+    partitions = {("orders", 0): consumed(6)._replace(committed=0)}
+    callbacks = LibrdkafkaCallbacks(lambda _: ConsumerStatistics(1.0, "stable", None, {}, partitions))
+    consumer = new_consumer(membership_snapshot=MembershipSnapshot(commits_by_producer=True))
+    Metrics.of(registry).add_consumer(consumer, None, callbacks)
+    callbacks.record_statistics("")
+
+    assert value("groupwright_lag", topic="orders") == 4
+    assert value("groupwright_committed_lag", topic="orders") is None
+
+
 def test_what_was_fetched_is_counted_by_topic_and_throttling_is_shown(
     registry: CollectorRegistry, value: Value, new_consumer: NewConsumer, statistics: Callable[[str], str]
 ) -> None:

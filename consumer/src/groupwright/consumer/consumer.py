@@ -471,6 +471,7 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
         broker then rejects the offsets. (Without a generation, it would accept them.)
         """
         self._guard.check_usable()
+        self._commits_by_producer = True
         return self._member.group_metadata(self)
 
     # --- Closing ------------------------------------------------------------------------------------

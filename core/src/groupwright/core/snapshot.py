@@ -47,3 +47,6 @@ class MembershipSnapshot:
     a logical offset. It is the position until a message was consumed."""
     paused: frozenset[TopicPartitionKey] = frozenset()
     """Partitions that the application has paused."""
+    commits_by_producer: bool = False
+    """Whether the application has called `consumer_group_metadata`, for a producer that commits in its
+    transactions: this consumer does not learn of these commits."""

@@ -424,6 +424,8 @@ class Instrumentation(RebalanceListener):
             # The member has left the group, and its successors have the partitions; the application has not
             # polled since.
             lag = {key: offsets for key, offsets in lag.items() if key not in self.state.owned}
+        if snapshot is not None and snapshot.commits_by_producer:
+            uncommitted = {}
         return sample_readers.of_lag(lag, uncommitted, by_partition=self._options.lag_by_partition)
 
     def _on_statistics(self, statistics: ConsumerStatistics, taken_at: float) -> None:

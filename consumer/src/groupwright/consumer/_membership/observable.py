@@ -1,6 +1,7 @@
 """Observable part of a consumer, for instrumentation."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic
 
 from groupwright.consumer._config.config import ConsumerConfig
@@ -15,6 +16,7 @@ class Observable:
     _consumer_config: ConsumerConfig
     _member: GroupMembership
     _guard: AccessGuard
+    _commits_by_producer = False
 
     @property
     def group_id(self) -> str:
@@ -40,7 +42,8 @@ class Observable:
     @property
     def membership_snapshot(self) -> MembershipSnapshot:
         """State of the membership at this moment; reading it delays no poll."""
-        return self._member.snapshot
+        snapshot = self._member.snapshot
+        return replace(snapshot, commits_by_producer=True) if self._commits_by_producer else snapshot
 
     def add_listener(self, listener: RebalanceListener) -> None:
         """Notify `listener` of rebalances and commits, on the polling thread."""

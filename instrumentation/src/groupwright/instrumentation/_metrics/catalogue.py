@@ -350,7 +350,8 @@ COMMITTED_LAG = ClientSpec(
     MetricType.GAUGE,
     "Committed lag: offsets from the committed offset to the log's end, summed over the topic's partitions "
     "of which both are known: `groupwright_lag` and what is received but not committed. It is the lag that "
-    "the exporter and `groupwright lag` show, except that offsets of markers and aborted messages count.",
+    "the exporter and `groupwright lag` show, except that offsets of markers and aborted messages count. "
+    "Absent once the application has called `consumer_group_metadata`: a producer commits its offsets then.",
     (*_CONSUMER, "topic"),
     merge=Merge.SUM,
 )

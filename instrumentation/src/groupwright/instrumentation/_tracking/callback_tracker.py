@@ -63,6 +63,8 @@ class CallbackTracker:
         self.in_poll_since: float | None = None
         self.poll_seconds = 0.0
         self.settles_at = math.inf
+        self.commits_by_producer = False
+        """See `MembershipSnapshot.commits_by_producer`."""
         self._max_poll_exceeded = 0
         self._fenced = 0
         self._membership_statistics = MembershipStatistics()
@@ -194,6 +196,7 @@ class CallbackTracker:
             max_poll_interval=self._max_poll_interval if self._subscribed else None,
             start_offsets=self._starts.all(),
             paused=self._paused,
+            commits_by_producer=self.commits_by_producer,
         )
         return self._membership_statistics.complete(snapshot, self.callbacks.statistics)
 

@@ -126,6 +126,11 @@ class WrappedAIOConsumer(TrackedConsumer, AIOConsumer):
         self._groupwright_tracker.on_commit_end(time.monotonic() - began, None)
         return result
 
+    async def consumer_group_metadata(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the metadata for a producer, whose commits this consumer does not learn of."""
+        self._groupwright_tracker.commits_by_producer = True
+        return await super().consumer_group_metadata(*args, **kwargs)
+
     async def close(self, *args: Any, **kwargs: Any) -> Any:
         """Close."""
         self._groupwright_tracker.on_close()

@@ -135,6 +135,11 @@ class WrappedConsumer(TrackedConsumer, cimpl.Consumer):
         self._groupwright_tracker.on_commit_end(time.monotonic() - began, None)
         return result
 
+    def consumer_group_metadata(self) -> Any:
+        """Return the metadata for a producer, whose commits this consumer does not learn of."""
+        self._groupwright_tracker.commits_by_producer = True
+        return super().consumer_group_metadata()
+
     def close(self) -> None:
         """Close."""
         self._groupwright_tracker.on_close()
