@@ -414,6 +414,44 @@ def test_what_is_not_done_is_read_again_when_the_position_jumps_back_behind_it(
     assert committed(scene, topic) == [10] * PARTITIONS
 
 
+def test_a_coroutine_is_cancelled_when_the_position_jumps_back_behind_its_message(scene: "Scene") -> None:
+    """Its message comes again, and would be processed twice at once."""
+    topic = scene.topic(1, 10)
+    calls: list[int | None] = []
+    cancelled: list[int | None] = []
+
+    async def process(message: Message) -> None:
+        offset = message.offset()
+        calls.append(offset)
+        if offset == 2 and not cancelled:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.append(offset)
+
+    async def consume() -> None:
+        config = {
+            "bootstrap.servers": scene.kafka.bootstrap_servers,
+            "group.id": scene.group,
+            "auto.offset.reset": "earliest",
+        }
+        parallel = AIOParallelConsumer(config, process, workers=1)
+        running = asyncio.create_task(parallel.run([topic]))
+
+        def waiting() -> int | None:
+            return parallel.statistics().in_flight.get((topic, 0))
+
+        await asyncio.to_thread(wait_until, lambda: waiting() == 8, "8 wait")
+        parallel.consumer.seek(TopicPartition(topic, 0, 8))
+        await asyncio.to_thread(wait_until, lambda: 9 in calls, "all are processed")
+        parallel.stop()
+        await asyncio.wait_for(running, PATIENCE)
+
+    asyncio.run(consume())
+    assert cancelled == [2]
+    assert calls == [0, 1, 2, *range(2, 10)]
+
+
 def test_a_rebalance_waits_for_what_is_processed_and_nothing_comes_twice(
     scene: "Scene", start: Callable[..., Service]
 ) -> None:

@@ -294,7 +294,9 @@ class Engine:
         messages = self._receive()
         if messages:
             now = time.monotonic()
-            seeks = call_locked(self._lock, self._changing, self._work.add, messages, now)
+            seeks, given_up = call_locked(self._lock, self._changing, self._add, messages, now)
+            if given_up:
+                self.on_given_up(given_up)
             for (topic, number), offset in seeks.items():
                 _log.warning(
                     "%s [%d]: its log was cut off; it is read again from offset %d", topic, number, offset
@@ -322,6 +324,15 @@ class Engine:
         more = min(self._work.room(self._paused), _MOST_AT_ONCE) - 1
         messages = [first, *(self.consumer.consume(more, 0) if more > 0 else ())]
         return [message for message in messages if message.error() is None or _report(message)]
+
+    def _add(
+        self, messages: Sequence[Message], now: float
+    ) -> tuple[Mapping[TopicPartitionKey, int], Sequence[Run]]:
+        """Add messages; return offsets to seek to, and runs of partitions that begin again."""
+        before = self._work.runs()
+        seeks = self._work.add(messages, now)
+        kept = set(self._work.runs())
+        return seeks, [run for run in before if run not in kept]
 
     def _has_room(self) -> bool:
         full = self._work.full()
