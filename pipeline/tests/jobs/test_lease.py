@@ -103,6 +103,34 @@ def test_a_job_that_ended_and_was_not_waited_for_is_dead() -> None:
         wait_until(lambda: running.is_dead, "its end is seen")
 
 
+def test_a_lease_that_is_being_renewed_is_not_taken(folder: Folder) -> None:
+    """Some file systems show a file before all of it is written."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        holder, file = this_process("stream"), Path(folder.path, "000000000007.json")
+        while not ended.is_set():
+            holder = replace(holder, beat=holder.beat + 1)
+            text = json.dumps(asdict(holder))
+            for part in ("", text[:20], text):
+                file.write_text(part)
+                ended.wait(0.01)
+
+    Path(folder.path).mkdir()
+    thread = threading.Thread(target=renew)
+    thread.start()
+    try:
+        wait_until(lambda: folder.names() != [], "the holder's file")
+        with (
+            pytest.raises(TablesError, match=r"the job stream .* is writing the tables"),
+            hold_lease(folder, "batch"),
+        ):
+            pytest.fail("both hold the lease")
+    finally:
+        ended.set()
+        thread.join()
+
+
 def test_a_lease_that_is_deleted_while_it_is_read_is_a_missing_one(folder: Folder) -> None:
     folder.write("1.json", "0")
     ended = threading.Event()

@@ -206,17 +206,20 @@ def _wait_for_expiry(folder: Folder, number: int) -> None:
     first: LeaseFile | None = None
     deadline = time.monotonic() + EXPIRY_SECONDS
     while time.monotonic() < deadline:
-        now = _read(folder, number)
-        if now is None or now.released or now.is_dead:  # None: the next holder has deleted it
+        text = folder.read(_name(number))
+        if text is None:  # the next holder has deleted it
             return
-        if first is None:
-            first = now
-            _log.info("Waiting up to %.0f s to see whether %s is alive", EXPIRY_SECONDS, _holder(first))
-        elif now.beat != first.beat:
-            raise TablesError(
-                f"{folder.path}: {_holder(now)} is writing the tables, and only one job at a time may write. "
-                "Stop it, or start this job when it has ended"
-            )
+        if (now := _contents(text)) is not None:
+            if now.released or now.is_dead:
+                return
+            if first is None:
+                first = now
+                _log.info("Waiting up to %.0f s to see whether %s is alive", EXPIRY_SECONDS, _holder(first))
+            elif now.beat != first.beat:
+                raise TablesError(
+                    f"{folder.path}: {_holder(now)} is writing the tables, and only one job at a time may "
+                    "write. Stop it, or start this job when it has ended"
+                )
         time.sleep(_POLL_SECONDS)
 
 
@@ -224,9 +227,12 @@ def _holder(contents: LeaseFile) -> str:
     return f"the job {contents.job} (process {contents.pid} on {contents.host})"
 
 
-def _read(folder: Folder, number: int) -> LeaseFile | None:
-    text = folder.read(_name(number))
-    return LeaseFile(**json.loads(text)) if text else None
+def _contents(text: str) -> LeaseFile | None:
+    """Return a lease's contents; None for a part, which some file systems show while it is being written."""
+    try:
+        return LeaseFile(**json.loads(text))
+    except ValueError:
+        return None
 
 
 def _newest(folder: Folder) -> int:
