@@ -125,6 +125,37 @@ def test_the_end_closes_what_still_waits(loop: Loop) -> None:
     assert closed.is_set()
 
 
+def test_blocking_calls_of_one_name_share_a_thread(loop: Loop) -> None:
+    """A resolver hung for minutes, and each attempt to connect left a thread behind."""
+    release, done = threading.Event(), threading.Event()
+    calls: list[int] = []
+    results: list[object] = []
+
+    def work() -> int:
+        calls.append(len(calls))
+        assert release.wait(PATIENCE)
+        return calls[-1]
+
+    async def ask(seconds: float) -> None:
+        try:
+            results.append(await loop.in_thread("look-up", work, time.monotonic() + seconds))
+        except RequestTimedOutError:
+            results.append("late")
+            release.set()
+
+    async def ask_thrice() -> None:
+        loop.spawn(ask(PATIENCE))
+        await ask(0.01)
+        while len(results) < 2:
+            await loop.sleep(0.001)
+        await ask(PATIENCE)
+        done.set()
+
+    loop.call_soon(lambda: loop.spawn(ask_thrice()))
+    assert done.wait(PATIENCE)
+    assert results == ["late", 0, 1]
+
+
 def test_a_socket_is_watched_while_it_is_waited_for(loop: Loop) -> None:
     near, far = socket.socketpair()
     done = threading.Event()

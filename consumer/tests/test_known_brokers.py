@@ -228,6 +228,17 @@ def test_connections_that_fail_are_made_less_often(first: float, longest: float,
     assert found.not_connected(A, 10.0) == pytest.approx(pauses[0])
 
 
+def test_each_connection_that_failed_is_counted_and_none_is_forgotten() -> None:
+    """The next one begins at another address of the name, and at the one that was opened last."""
+    known = KnownBrokers([A])
+    counts = [known.failed_connections(A)]
+    for _ in range(2):
+        known.not_connected(A, 0.0)
+        counts.append(known.failed_connections(A))
+    known.connected(A)
+    assert [*counts, known.failed_connections(A)] == [0, 1, 2, 2]
+
+
 def test_pauses_are_random() -> None:
     found = KnownBrokers([A])
     pauses = [found.not_connected(A, 0.0) for _ in range(100)][2:]

@@ -55,6 +55,7 @@ def test_a_response_leaves_the_others_in_flight(pipeline: Pipeline[str]) -> None
 def test_what_is_no_response_is_an_error(pipeline: Pipeline[str], data: bytes, words: str) -> None:
     with pytest.raises(MalformedMessageError, match=words):
         list(pipeline.receive(data))
+    assert pipeline.handles == ["a", "b", "c"], "each still waits, so that it fails with the connection"
 
 
 def test_a_response_to_no_request_is_an_error() -> None:

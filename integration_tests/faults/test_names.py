@@ -24,7 +24,7 @@ _CANONICAL = "broker-1.canonical.test"
 
 
 class Names:
-    """The resolver: `localhost` has the addresses of links, and a canonical name that has them too."""
+    """The resolver: `localhost` has the addresses of links, whose canonical name has them too."""
 
     def __init__(self, real: Callable[..., list[Any]]) -> None:
         self.links: list[Link] = []
@@ -36,16 +36,15 @@ class Names:
         if name not in {"localhost", _CANONICAL}:
             return self._real(host, port, *args, **kwargs)
         self.asked.append(name)
-        flags = kwargs.get("flags", args[3] if len(args) > 3 else 0)
-        canonical = _CANONICAL if flags & socket.AI_CANONNAME else ""
         kind = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        return [(*kind, canonical, (HOST, link.port)) for link in self.links]
+        return [(*kind, "", (HOST, link.port)) for link in self.links]
 
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     names = Names(socket.getaddrinfo)
     monkeypatch.setattr(socket, "getaddrinfo", names.look_up)
+    monkeypatch.setattr(socket, "getnameinfo", lambda place, _flags: (_CANONICAL, str(place[1])))
     return names
 
 
@@ -107,6 +106,17 @@ def test_the_next_address_of_a_name_is_tried_if_one_refuses(names: Names, port: 
     away, there = names.links = [proxy.open(port), proxy.open(port)]
     away.close()
     with joined(port, "several", {}) as goes_on:
+        goes_on()
+        assert there.connections > 0
+
+
+def test_the_next_address_of_a_name_is_tried_if_one_accepts_and_never_answers(
+    names: Names, port: int, proxy: Proxy
+) -> None:
+    """The kernel of a broker that hangs accepts, and so does a load balancer without a broker."""
+    away, there = names.links = [proxy.open(port), proxy.open(port)]
+    away.silence()
+    with joined(port, "silent", {"socket.connection.setup.timeout.ms": 1000}) as goes_on:
         goes_on()
         assert there.connections > 0
 

@@ -61,7 +61,7 @@ _DEFAULTS: Mapping[str, object] = {
     "reconnect.backoff.ms": 100,
     "retry.backoff.max.ms": 1_000,
     "retry.backoff.ms": 100,
-    "socket.connection.setup.timeout.ms": 10_000,
+    "socket.connection.setup.timeout.ms": 30_000,
     "socket.keepalive.enable": False,
     "socket.nagle.disable": True,
     "socket.receive.buffer.bytes": 0,
@@ -343,7 +343,7 @@ def _timing(reader: _Reader, log: logging.Logger, *, broker_assigned: bool) -> T
         max_poll_interval=reader.seconds("max.poll.interval.ms"),
         retry_backoff=reader.seconds("retry.backoff.ms"),
         retry_backoff_max=reader.seconds("retry.backoff.max.ms"),
-        metadata_refresh=math.inf if refresh < 0 else refresh,
+        metadata_refresh=refresh if refresh > 0 else math.inf,
         load_check=reader.seconds(_LOAD_CHECK) or math.inf,
     )
     if broker_assigned:

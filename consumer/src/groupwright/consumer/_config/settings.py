@@ -207,7 +207,7 @@ _ALL = (
         "topic.metadata.refresh.interval.ms",
         ServedBy.BOTH,
         "interval at which each member fetches the metadata of its own topics, and the leader those of the "
-        "whole group; -1: only when something hints at a change",
+        "whole group; 0 or -1: only when something hints at a change",
         (-1, _HOUR),
     ),
     *_native(
@@ -356,6 +356,10 @@ _ALL = (
     ),
 )
 
+_UNTRIMMED = frozenset({"client.rack"})
+"""Texts of which librdkafka keeps the white space before them."""
+_SPACES = " \t\n\v\f\r"
+
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _ALL}
 """By name, in the order of the documentation."""
 
@@ -363,13 +367,15 @@ SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _ALL}
 def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration as librdkafka reads it: flattened, with the last value of each key.
 
-    Names are those of `SETTINGS`.
+    Names are those of `SETTINGS`. Texts have no white space before them, which librdkafka ignores.
     """
     topic = config.get("default.topic.config", {})
     flat: dict[str, Any] = {}
     for key, value in (*config.items(), *topic.items()):
         if key != "default.topic.config":
-            flat[ALIASES.get(key, key)] = value
+            name = ALIASES.get(key, key)
+            is_trimmed = isinstance(value, str) and name not in _UNTRIMMED
+            flat[name] = value.lstrip(_SPACES) if is_trimmed else value
     return flat
 
 

@@ -215,6 +215,7 @@ class Connection:
             tls=settings.security.tls,
             family=settings.transport.address_family,
             options=settings.transport.socket_options,
+            first=self._known.failed_connections(self._address),
         )
         if self._error is not None:
             stream.close()

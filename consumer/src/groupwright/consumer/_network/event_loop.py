@@ -111,6 +111,8 @@ class Loop:
         self._alarm.setblocking(False)  # noqa: FBT003 - the socket module's own way
         self._bell.setblocking(False)  # noqa: FBT003 - as above
         self._selector.register(self._alarm, READ)
+        self._work: dict[str, Future] = {}
+        """By name: the blocking functions that run on threads of their own."""
         self._is_awake = False
         """True if the loop runs the calls before it sleeps again."""
         self._is_closed = False
@@ -235,10 +237,16 @@ class Loop:
     async def in_thread(self, name: str, work: Callable[[], Any], deadline: float) -> Any:
         """Run a blocking function on a thread of its own, and return its result.
 
+        While one of the same name runs, its result is awaited instead: it may hang for longer than callers
+        wait, and each attempt would leave another thread behind.
+
         Raises:
             RequestTimedOutError: There is none at the monotonic time `deadline`.
         """
+        if (running := self._work.get(name)) is not None:
+            return await self.before(deadline, running)
         future = Future()
+        future.then(lambda: self._work.pop(name))
 
         def run() -> None:
             try:
@@ -249,6 +257,7 @@ class Loop:
                 self.call_soon(future.success, result)
 
         threading.Thread(target=run, name=f"groupwright-{name}", daemon=True).start()
+        self._work[name] = future
         return await self.before(deadline, future)
 
     # --- The loop

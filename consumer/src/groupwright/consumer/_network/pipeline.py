@@ -72,7 +72,9 @@ class Pipeline(Generic[_Handle]):
             del self._received[:end]
             if not self._in_flight:
                 raise MalformedMessageError("the broker sends a response without a request")
-            oldest = self._in_flight.popleft()
+            oldest = self._in_flight[0]
             if _SIZE.unpack_from(frame)[0] != oldest.correlation_id:
                 raise MalformedMessageError("the broker sends a response out of order")
-            yield oldest.handle, oldest.api.decode_frame(frame, oldest.version)
+            response = oldest.api.decode_frame(frame, oldest.version)
+            self._in_flight.popleft()  # only now: a request whose response cannot be read still waits
+            yield oldest.handle, response

@@ -52,14 +52,17 @@ class Stream:
         tls: ssl.SSLContext | None = None,
         family: int = socket.AF_UNSPEC,
         options: Iterable[tuple[int, int, int]] = (),
+        first: int = 0,
     ) -> Self:
         """Connect to an address, and perform the TLS handshake if there is a context.
+
+        Of a name's addresses, the one with the index `first` is tried first, modulo their number.
 
         Raises:
             RequestRefusedError: The TLS handshake failed.
             DisconnectedError: The address cannot be reached, or not before the monotonic time `deadline`.
         """
-        sock = await _connect(loop, address, deadline, family, options)
+        sock = await _connect(loop, address, deadline, family, options, first)
         stream = cls(loop, sock)
         try:
             if tls is not None:
@@ -161,20 +164,31 @@ class Stream:
 async def canonical_names(
     loop: Loop, addresses: Iterable[Address], deadline: float, family: int
 ) -> list[Address]:
-    """Return the addresses with the canonical names of their hosts; a name without one stays as it is."""
-    found: list[Address] = []
-    for host, port in addresses:
-        name = host
+    """Return the addresses with canonical names, by a reverse look-up of each address of a name (KIP-235).
 
-        def look_up(name: str = name) -> str:
-            rows = socket.getaddrinfo(name, None, family, socket.SOCK_STREAM, 0, socket.AI_CANONNAME)
-            return next((row[3] for row in rows if row[3]), name)
+    A name stays as it is for an address that has none.
+    """
+    found: dict[Address, None] = {}
+    for host, port in addresses:
+        names = [host]
+
+        def look_up(host: str = host) -> list[str]:
+            rows = socket.getaddrinfo(host, None, family, socket.SOCK_STREAM)
+            return [_name_of(row[4], host) for row in rows]
 
         if not _is_address(host):
             with contextlib.suppress(OSError, RequestTimedOutError):
-                name = await loop.in_thread(f"look-up-{host}", look_up, deadline)
-        found.append(Address(name, port))
-    return found
+                names = await loop.in_thread(f"canonical-names-{host}", look_up, deadline)
+        found |= {Address(name, port): None for name in names}
+    return list(found)
+
+
+def _name_of(place: Any, default: str) -> str:
+    """Return the name of a socket's address, or the default if it has none."""
+    try:
+        return socket.getnameinfo(place, socket.NI_NAMEREQD | socket.NI_NUMERICSERV)[0]
+    except socket.gaierror:
+        return default
 
 
 def _read_error(error: ssl.SSLError) -> DisconnectedError:
@@ -187,16 +201,27 @@ def _read_error(error: ssl.SSLError) -> DisconnectedError:
 
 
 async def _connect(
-    loop: Loop, address: Address, deadline: float, family: int, options: Iterable[tuple[int, int, int]]
+    loop: Loop,
+    address: Address,
+    deadline: float,
+    family: int,
+    options: Iterable[tuple[int, int, int]],
+    first: int,
 ) -> socket.socket:
-    """Connect to the first of a name's addresses that accepts."""
+    """Connect to the first of a name's addresses that accepts, from the index `first` on."""
     failure: Exception | None = None
     found = await _resolve(loop, address, deadline, family)
+    first %= len(found)
+    found = found[first:] + found[:first]
     for index, (own_family, kind, protocol, _, place) in enumerate(found):
         # An address that drops packets leaves the others their share of the time.
         now = time.monotonic()
         share = now + (deadline - now) / (len(found) - index)
-        sock = socket.socket(own_family, kind, protocol)
+        try:
+            sock = socket.socket(own_family, kind, protocol)
+        except OSError as error:  # such as an IPv6 address on a system without IPv6
+            failure = failure or error
+            continue
         try:
             sock.setblocking(False)  # noqa: FBT003 - the socket module's own way
             for option in options:
@@ -231,7 +256,7 @@ async def _resolve(loop: Loop, address: Address, deadline: float, family: int) -
     try:
         if _is_address(host):
             return look_up()
-        found: list[Any] = await loop.in_thread(f"look-up-{host}", look_up, deadline)
+        found: list[Any] = await loop.in_thread(f"look-up-{address}", look_up, deadline)
     except (OSError, RequestTimedOutError) as error:
         raise DisconnectedError(f"the name {host!r} could not be looked up: {error}") from error
     return found

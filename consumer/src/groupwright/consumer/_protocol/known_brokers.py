@@ -71,6 +71,7 @@ class _Record:
         attempts: Attempts that are under way.
         began_at: Monotonic time at which the oldest of them began, in seconds.
         refusals: Connections in a row that failed.
+        failed_connections: Connections that failed, in all.
         silences: Requests in a row that timed out.
         connect_at: Monotonic time before which no connection is made, in seconds.
         failed_at: Monotonic time of the last failure since the last success, or None.
@@ -79,6 +80,7 @@ class _Record:
     attempts: int = 0
     began_at: float = math.inf
     refusals: int = 0
+    failed_connections: int = 0
     silences: int = 0
     connect_at: float = -math.inf
     failed_at: float | None = None
@@ -229,6 +231,15 @@ class KnownBrokers:
         silences = 0 if record is None else min(record.silences, 30)
         return min(longest, first * 2.0**silences)
 
+    def failed_connections(self, address: Address) -> int:
+        """Return how many connections to an address have failed.
+
+        Each begins at another of a name's addresses: a broker may accept connections and not answer. One that
+        was opened is where the next one begins.
+        """
+        record = self._records.get(address)
+        return 0 if record is None else record.failed_connections
+
     # --- What came of it
 
     def begins(self, address: Address, now: float) -> None:
@@ -265,6 +276,7 @@ class KnownBrokers:
         """Record that a connection failed; return the seconds before the next one: exponential, +-20 %."""
         record = self._record(address)
         record.refusals = min(record.refusals + 1, 30)
+        record.failed_connections += 1
         pause = min(self._backoff.longest, self._backoff.first * 2.0 ** (record.refusals - 1))
         pause *= 0.8 + 0.4 * self._chance.random()
         record.connect_at = now + pause

@@ -24,7 +24,7 @@ class Timing:
     retry_backoff: float = 0.1
     retry_backoff_max: float = 1.0
     metadata_refresh: float = 300.0
-    """``topic.metadata.refresh.interval.ms``; infinite where that is -1."""
+    """``topic.metadata.refresh.interval.ms``; infinite where that is 0 or -1."""
     load_check: float = 300.0
     """``load.check.interval.ms``; infinite where that is 0."""
 
