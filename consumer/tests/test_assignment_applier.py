@@ -4,6 +4,7 @@ import itertools
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from groupwright.consumer._membership.assignment_applier import AssignmentApplie
 from groupwright.consumer._membership.callbacks import Failures, guard_native_callbacks
 from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._membership.handle import Native
-from groupwright.consumer._protocol.commit_queue import CommitResult
+from groupwright.consumer._protocol.commit_queue import CommitResult, PendingCommit
 from groupwright.consumer._protocol.events import Assign, Revoke
 from groupwright.consumer._protocol.membership import Membership
 from groupwright.consumer._protocol.model import UNREADABLE, MemberIdentity, Offset
@@ -783,6 +784,18 @@ def test_a_partition_assigned_again_goes_on_at_the_commit_under_way_even_if_a_la
     ends[0](CommitResult({("t", 0): ErrorCode.NONE}))
     stage.consumer.assign([TopicPartition("t", 0)])
     assert stage.assigned() == {("t", 0): OFFSET_STORED}
+
+
+def test_a_commit_that_an_exception_kept_from_being_sent_is_forgotten_after_its_deadline(
+    stage: Stage,
+) -> None:
+    """It counted as under way for ever, and later assignments of its partition started there."""
+    commits = stage.member.committer
+    commits._under_way[PendingCommit({("t", 0): Offset(23)}, time.monotonic() - 10)] = None
+
+    stage.consumer.assign([TopicPartition("t", 0)])
+    assert stage.assigned() == {("t", 0): OFFSET_STORED}
+    assert not commits.is_committing
 
 
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])

@@ -1,5 +1,6 @@
 """The queue of commits: ordered, merged, retried, or timed out."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from groupwright.consumer._protocol.commit_queue import (
 )
 from groupwright.consumer._protocol.model import MemberIdentity, Offset
 from groupwright.core import TopicPartitionKey
+from integration_tests.harness.patience import PATIENCE
 
 ME = MemberIdentity(1, "m-1", "range")
 LATER_ME = MemberIdentity(2, "m-1", "range")
@@ -217,3 +219,22 @@ def test_a_pending_commit_can_be_waited_for_a_while() -> None:
 
     assert pending.wait(0.001).errors == {A: NO_ANSWER}
     assert not pending.ready
+
+
+def test_all_threads_that_wait_for_a_commit_are_woken() -> None:
+    """`committed` waits for the commits of others: the committing thread slept on until the deadline."""
+    pending = PendingCommit({A: Offset(1)}, deadline=1e9)
+    began, results = threading.Semaphore(0), list[CommitResult]()
+
+    def wait() -> None:
+        began.release()
+        results.append(pending.wait())
+
+    threads = [threading.Thread(target=wait, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+        assert began.acquire(timeout=PATIENCE)
+    pending.complete(CommitResult({A: 0}))
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert results == [CommitResult({A: 0})] * 3

@@ -479,6 +479,17 @@ def test_offsets_are_stored_by_hand_only_where_that_is_configured() -> None:
         assert caught.value.args[0].code() == KafkaError._INVALID_ARG
 
 
+@pytest.mark.parametrize("client", [Consumer, confluent_kafka.Consumer])
+def test_an_error_in_place_of_a_message_has_no_offset_to_store(client: Any) -> None:
+    config = NOWHERE | {"enable.auto.offset.store": False, "enable.partition.eof": True}
+    end = new_message(topic="t", partition=0, offset=5, error=KafkaError(KafkaError._PARTITION_EOF))
+    with contextlib.closing(client(config)) as consumer:
+        consumer.assign([T0])
+        with pytest.raises(KafkaException, match="Cannot store offsets for message with error: '") as caught:
+            consumer.store_offsets(message=end)
+        assert caught.value.args[0].code() == KafkaError._INVALID_ARG
+
+
 def test_what_was_stored_goes_with_the_partition() -> None:
     """librdkafka #2782: an offset stored under a former assignment was committed later."""
     with Consumer(NOWHERE | {"enable.auto.offset.store": False, "enable.auto.commit": False}) as consumer:

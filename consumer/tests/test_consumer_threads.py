@@ -531,6 +531,34 @@ def test_messages_of_an_expired_session_are_not_returned(
         assert message.offset() == 5
 
 
+@pytest.mark.parametrize("method", ["poll", "consume"])
+def test_messages_that_were_held_come_before_those_that_were_fetched_since_the_resumption(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Another thread resumes the partition inside the native call, which returns what was fetched since."""
+    with Consumer(NOWHERE) as consumer:
+        consumer.poll(0)
+        prefetch, fetched = consumer._prefetch, [new_message(topic="t", partition=0, offset=6)]
+        prefetch.pause([("t", 0)])
+        prefetch.put_back([new_message(topic="t", partition=0, offset=5)])
+        consumer._guard.wake()
+        assert consumer.poll(0) is None
+
+        def resumed_inside(*_: object) -> list[Message]:
+            prefetch.resume([("t", 0)])
+            consumer._guard.wake()
+            found, fetched[:] = fetched.copy(), []
+            return found
+
+        monkeypatch.setattr(consumer, "_native_consume", resumed_inside, raising=False)
+        consumer._guard.fast_path_until = math.inf
+        seen: list[int | None] = []
+        for _ in range(4):
+            found = consumer.consume(1, 0) if method == "consume" else [consumer.poll(0)]
+            seen += [each.offset() for each in found if each is not None]
+    assert seen == [5, 6]
+
+
 def test_what_a_cancelled_poll_raises_is_raised_by_the_next_one() -> None:
     aio = pytest.importorskip("groupwright.consumer.aio", exc_type=ImportError)
 
@@ -620,3 +648,128 @@ def test_a_close_leaves_the_handle_to_a_call_that_does_not_end(
 def run_alone(program: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+# --- asyncio: the calls of callbacks --------------------------------------------------------------------
+
+
+def played(callback: Callable[[Any, asyncio.Event], Any]) -> tuple[Exception | None, Any]:
+    """Poll until a coroutine callback has run once; return what polls have raised, and its result.
+
+    It gets the consumer, and an event that is set once the poll has returned.
+    """
+    aio = pytest.importorskip("groupwright.consumer.aio", exc_type=ImportError)
+    results: list[Any] = []
+
+    async def play() -> Exception | None:
+        raised = None
+
+        async def error_cb(_: object) -> None:
+            if not results:
+                results.append(None)
+                results[0] = await callback(consumer, polled)
+
+        polled = asyncio.Event()
+        consumer = aio.AIOConsumer({**NOWHERE, "error_cb": error_cb})
+        deadline = time.monotonic() + PATIENCE
+        while not results or results[0] is None:
+            assert time.monotonic() < deadline
+            try:
+                await consumer.poll(0.1)
+            except Exception as error:  # noqa: BLE001 - it is returned
+                raised = error
+        polled.set()
+        result = results[0]
+        if isinstance(result, asyncio.Task):
+            results[0] = await asyncio.wait_for(result, PATIENCE)
+        await asyncio.wait_for(consumer.close(), PATIENCE)
+        assert consumer._consumer._guard.closed
+        return raised
+
+    return asyncio.run(play()), results[0]
+
+
+def test_a_task_that_a_callback_creates_may_use_the_consumer_when_that_has_ended() -> None:
+    """As a worker of an assigned partition does. Its calls waited for ever for the callback's thread."""
+
+    async def callback(consumer: Any, polled: asyncio.Event) -> Any:
+        async def work() -> object:
+            await polled.wait()
+            return await consumer.assignment()
+
+        return asyncio.create_task(work())
+
+    assert played(callback) == (None, [])
+
+
+def test_a_call_that_is_cancelled_within_a_callback_ends_alone() -> None:
+    async def callback(consumer: Any, _: asyncio.Event) -> Any:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(consumer.committed([T0], 1), 0.01)
+        return [await consumer.assignment()]
+
+    assert played(callback) == (None, [[]])
+
+
+@pytest.mark.parametrize("leave", [None, "soon"])
+def test_a_close_that_is_refused_leaves_the_consumer_open(leave: str | None) -> None:
+    """From a callback it waited for the thread that waited for the callback."""
+    refusals: list[str] = []
+
+    async def callback(consumer: Any, _: asyncio.Event) -> Any:
+        keys = {} if leave is None else {"leave": leave}
+        with pytest.raises((RuntimeError, TypeError)) as caught:
+            await consumer.close(**keys)
+        refusals.append(str(caught.value))
+        return [await consumer.assignment()]
+
+    assert played(callback) == (None, [[]])
+    assert refusals[0].startswith("close() cannot be called by a thread that is inside")
+
+
+def test_a_close_with_a_wrong_argument_closes_nothing() -> None:
+    aio = pytest.importorskip("groupwright.consumer.aio", exc_type=ImportError)
+
+    async def play() -> None:
+        consumer = aio.AIOConsumer(NOWHERE)
+        with pytest.raises(TypeError, match="takes a GroupMembershipOperation"):
+            await consumer.close(leave="soon")
+        assert await consumer.assignment() == []
+        await consumer.close()
+        assert consumer._consumer._guard.closed
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("method", ["position", "pause", "resume", "commit"])
+def test_a_callback_within_a_poll_may_do_what_another_thread_does(
+    method: str, eventually: Callable[[Callable[[], bool], str], None]
+) -> None:
+    """Each had what the other waited for: librdkafka's handle, and the lock of the prefetched messages."""
+    calls, ends = [0], threading.Event()
+
+    def on_statistics(_: str) -> None:
+        for _time in range(0 if ends.is_set() else 20):  # `close` calls it, too
+            getattr(consumer, method)(*([] if method == "commit" else [[T0]]))
+            ends.wait(0.001)
+        calls[0] += 1
+
+    def read_positions() -> None:
+        while not ends.is_set():
+            consumer.position([T0])
+
+    def poll() -> None:
+        while not ends.is_set():
+            consumer.poll(0.05)
+
+    consumer = Consumer({**NOWHERE, "stats_cb": on_statistics, "statistics.interval.ms": 50})
+    consumer.assign([T0])
+    # Daemons, so that a deadlock fails this test alone.
+    threads = [threading.Thread(target=target, daemon=True) for target in (read_positions, poll)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: calls[0] >= 3, "the callbacks' end")
+    ends.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    consumer.close()

@@ -1,6 +1,7 @@
 """Prefetched messages: positions, lag and commits count only the messages that were returned."""
 
 import random
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from confluent_kafka import (
 
 from groupwright.consumer._membership.messages import new_message
 from groupwright.consumer._membership.prefetch import BATCH_SIZE, PrefetchBuffer
+from integration_tests.harness.patience import PATIENCE
 
 if TYPE_CHECKING:
     from consumer.tests.conftest import Scene
@@ -119,6 +121,45 @@ def test_a_position_is_that_of_the_returned_messages() -> None:
     assert [(p.partition, p.offset) for p in buffer.positions(queue.positions)] == [(0, 2), (1, 7)]
     assert len(taken(buffer)) == 3
     assert [(p.partition, p.offset) for p in buffer.positions(queue.positions)] == [(0, 3), (1, 9)]
+
+
+def test_positions_are_read_again_if_messages_were_dropped_meanwhile() -> None:
+    """As by a seek on the polling thread: without its messages, a position from before would skip them."""
+    queue, buffer = Queue(*map(message, range(BATCH_SIZE))), PrefetchBuffer()
+    running(buffer, queue)
+    reads: list[int] = []
+
+    def read() -> list[TopicPartition]:
+        found = queue.positions() if not reads else [TopicPartition("t", 0, 5)]
+        if not reads:
+            buffer.drop([("t", 0)])
+        reads.append(found[0].offset)
+        return found
+
+    assert [p.offset for p in buffer.positions(read)] == [5]
+    assert reads == [BATCH_SIZE, 5]
+
+
+def test_a_position_that_is_ahead_of_a_batch_waits_for_its_messages() -> None:
+    queue, buffer = Queue(*map(message, range(10))), PrefetchBuffer()
+    next_of(buffer, queue.consume, 100.0)
+    is_read, found = threading.Event(), list[int]()
+
+    def consume(count: int, timeout: float) -> list[Message]:
+        messages = queue.consume(count, timeout)
+        thread.start()
+        assert is_read.wait(PATIENCE)
+        return messages
+
+    def read() -> list[TopicPartition]:
+        positions = queue.positions()
+        is_read.set()
+        return positions
+
+    thread = threading.Thread(target=lambda: found.extend(p.offset for p in buffer.positions(read)))
+    assert next_of(buffer, consume, 100.01) is not None
+    thread.join(PATIENCE)
+    assert found in ([1], [2]), "before or after the message that was returned, and not 10"
 
 
 def test_messages_that_consume_still_gathers_are_not_committed() -> None:

@@ -45,14 +45,48 @@ _ON_POLLER = frozenset(  # for one thread at a time, as in `access.exclusive` an
 
 _POLLS = frozenset({"poll", "consume"})
 
-_Call = Callable[[], None]
-_callback_calls: contextvars.ContextVar["queue.SimpleQueue[_Call | None] | None"] = contextvars.ContextVar(
+_callback_calls: contextvars.ContextVar["_CallbackCalls | None"] = contextvars.ContextVar(
     "groupwright_callback_calls", default=None
 )
-"""In a callback's task: the queue of the consumer calls that the callback makes.
+"""In a callback's task, and in those that it creates: the consumer calls of the callback."""
 
-The thread that waits for the callback runs them: it is inside `poll`, so any other thread would be refused.
-"""
+
+class _CallbackCalls:
+    """The consumer calls of one callback.
+
+    The thread that waits for the callback runs them: it is inside `poll`, so any other one would be refused.
+    `submit` and `end` are called on the event loop.
+    """
+
+    def __init__(self) -> None:
+        self.has_ended = False
+        """True if nothing is taken any more: the callback has ended, and tasks that it has created go on."""
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+
+    def submit(self, task: Callable[[], Any]) -> "concurrent.futures.Future[Any]":
+        """Have the waiting thread run a task."""
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+        def make() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(task())
+            except BaseException as error:  # noqa: BLE001 - it is the awaiting task's
+                future.set_exception(error)
+
+        self._calls.put(make)
+        return future
+
+    def end(self) -> None:
+        """Take nothing more; what was submitted before still runs."""
+        self.has_ended = True
+        self._calls.put(None)
+
+    def serve(self) -> None:
+        """Run what is submitted, until the end."""
+        while (made := self._calls.get()) is not None:
+            made()
 
 
 class AIOConsumer(Observable, aio.AIOConsumer):
@@ -146,11 +180,12 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         try:
             await self._call(self._consumer.close, *args, **kwargs)
         finally:
-            self._closed = True
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(None, self._poller.shutdown, True)  # noqa: FBT003 - its `wait`
-            if self._owns_executor:
-                await loop.run_in_executor(None, self.executor.shutdown, True)  # noqa: FBT003 - as above
+            if self._guard.closing or self._guard.closed:  # else it was refused, and stays open
+                self._closed = True
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(None, self._poller.shutdown, True)  # noqa: FBT003 - its `wait`
+                if self._owns_executor:
+                    await loop.run_in_executor(None, self.executor.shutdown, True)  # noqa: FBT003 - as above
 
     async def _call(self, blocking_task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if self._closed:
@@ -158,8 +193,8 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         loop = asyncio.get_running_loop()
         task = functools.partial(blocking_task, *args, **kwargs)
         inner = _callback_calls.get()
-        if inner is not None:
-            return await asyncio.wrap_future(_run_on_callback_thread(inner, task))
+        if inner is not None and not inner.has_ended:
+            return await asyncio.wrap_future(inner.submit(task))
         if blocking_task.__name__ in _POLLS:
             return await self._polled(task)
         executor = self._poller if blocking_task.__name__ in _ON_POLLER else self.executor
@@ -200,16 +235,18 @@ class AIOConsumer(Observable, aio.AIOConsumer):
         """Return a function that runs the callback on the loop, and its calls on this thread."""
 
         def call(*args: Any) -> Any:
-            inner: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+            inner = _CallbackCalls()
 
             async def run() -> Any:
                 _callback_calls.set(inner)
-                return await callback(*args)
+                try:
+                    return await callback(*args)
+                finally:
+                    inner.end()
 
             result = asyncio.run_coroutine_threadsafe(run(), loop)
-            result.add_done_callback(lambda _result: inner.put(None))
-            while (made := inner.get()) is not None:
-                made()
+            result.add_done_callback(lambda _result: inner.end())  # also if it was cancelled before it began
+            inner.serve()
             return result.result()
 
         return call
@@ -241,19 +278,3 @@ def _record(consumer: Consumer, error: BaseException) -> None:
 def _put_back(consumer: Consumer, result: Any) -> None:
     """Have the next call return this result of `poll` or `consume`."""
     consumer._put_back(result if isinstance(result, list) else [result])  # noqa: SLF001 - its own
-
-
-def _run_on_callback_thread(
-    calls: "queue.SimpleQueue[_Call | None]", task: Callable[[], Any]
-) -> "concurrent.futures.Future[Any]":
-    """Run a task on the thread that takes `calls`: the one that waits for the callback."""
-    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-
-    def make() -> None:
-        try:
-            future.set_result(task())
-        except BaseException as error:  # noqa: BLE001 - it is the awaiting task's
-            future.set_exception(error)
-
-    calls.put(make)
-    return future

@@ -374,9 +374,9 @@ class AssignmentApplier:
         self._prefetch.pause((p.topic, p.partition) for p in known)
 
     def resume(self, handle: Handle, partitions: list[TopicPartition]) -> None:
-        """Resume natively."""
-        Native.resume(handle, partitions)
+        """Resume natively; messages that were held come before those that librdkafka fetches from now on."""
         self._prefetch.resume((p.topic, p.partition) for p in partitions)
+        Native.resume(handle, partitions)
 
     # --- Parts --------------------------------------------------------------------------------------
 

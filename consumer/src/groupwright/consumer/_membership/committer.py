@@ -147,13 +147,7 @@ class Committer:
             raise ValueError("message and offsets are mutually exclusive")
         no_offset = _NO_OFFSET, "none of these partitions has an offset"
         if message is not None:
-            check_message(message)
-            error = message.error()
-            if error is not None:
-                raise CommitError(
-                    KafkaError._INVALID_ARG,  # noqa: SLF001 - librdkafka's public code
-                    f"Cannot commit offsets for message with error: '{error.str()}'",
-                )
+            _check_no_error(message, "commit")
             wanted = from_message(message)
             return to_partitions(wanted), wanted, no_offset
         if offsets is not None:
@@ -184,7 +178,7 @@ class Committer:
         if message is not None and offsets is not None:
             raise ValueError("message and offsets are mutually exclusive")
         if message is not None:
-            check_message(message)
+            _check_no_error(message, "store")
             wanted = from_message(message)
         elif offsets is not None:
             check_partitions(offsets)
@@ -225,12 +219,22 @@ class Committer:
 
     def offsets_under_way(self) -> dict[TopicPartitionKey, Offset]:
         """Return the newest offset of each partition whose commit has not ended."""
-        return {key: offset for pending in list(self._under_way) for key, offset in pending.offsets.items()}
+        return {key: offset for pending in self._not_ended() for key, offset in pending.offsets.items()}
 
     @property
     def is_committing(self) -> bool:
         """True if a commit has not ended."""
-        return bool(self._under_way)
+        return bool(self._not_ended())
+
+    def _not_ended(self) -> list[PendingCommit]:
+        """Return the commits that have not ended, oldest first.
+
+        An exception of a signal handler may keep one from being sent. It ends with its deadline.
+        """
+        for pending in list(self._under_way):
+            if pending.ready:
+                self._under_way.pop(pending, None)
+        return list(self._under_way)
 
     def wait(self, seconds: float) -> None:
         """Wait until the commits that are in flight now have ended, for `seconds` at most."""
@@ -353,6 +357,20 @@ class Committer:
 
         self._driver.commit(offsets, deadline, done)
         return pending
+
+
+def _check_no_error(message: object, what: str) -> None:
+    """Check that the argument is a message, and no error that poll has returned in place of one.
+
+    Raises:
+        TypeError: It is no message.
+        CommitError: It is an error; with confluent-kafka's code and words.
+    """
+    check_message(message)
+    error = message.error()  # type: ignore[attr-defined] # it is one
+    if error is not None:
+        words = f"Cannot {what} offsets for message with error: '{error.str()}'"
+        raise CommitError(KafkaError._INVALID_ARG, words)  # noqa: SLF001 - librdkafka's public code
 
 
 def _succeeded(offsets: Offsets, result: CommitResult) -> Offsets:

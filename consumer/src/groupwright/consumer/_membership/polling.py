@@ -92,8 +92,11 @@ class Polling(confluent_kafka.Consumer):
                     taken = prefetch.taken
                 guard.last = ended = monotonic()
                 guard.inside_seconds += ended - now
-                if ended >= guard.fast_path_until and self._member.session_expired:
-                    prefetch.put_back(taken)  # other members may own these partitions
+                if ended >= guard.fast_path_until and (
+                    prefetch.pauses_changed or self._member.session_expired
+                ):
+                    # Messages that were held come first; or other members may own these partitions.
+                    prefetch.put_back(taken)
                 if not taken:
                     guard.slice = self._slice(ended)
                     append = self._fetch_one if is_poll else fetch

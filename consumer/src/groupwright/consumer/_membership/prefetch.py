@@ -74,8 +74,10 @@ class PrefetchBuffer:
         self._reached: dict[TopicPartitionKey, int] = {}
         """By partition, the offset after the last message that was ever in the buffer, or its start."""
         self._last_fill = 0.0
+        self._drops = 0
+        """Number of calls of `drop`."""
         # Held while librdkafka's positions are ahead of `_reached`. Re-entrant: librdkafka's callbacks may
-        # read positions.
+        # read positions. A thread that has it waits for the handle in `_fill_waiting` alone.
         self._lock = threading.RLock()
 
     def next(
@@ -203,7 +205,14 @@ class PrefetchBuffer:
 
         Those that `read` returns, set back to the first prefetched message.
         """
-        found, messages = self._read_positions(read)
+        while True:
+            drops, native = self._drops, read()
+            # What `read` has seen of a native call is in the buffer by the time that the lock is free. The
+            # lock is not held during `read`, which waits for the handle: a callback within a poll of another
+            # thread, which has the handle, may need the lock.
+            found, messages, is_current = self._with_buffer(native, drops)
+            if is_current:
+                break
         first: dict[TopicPartitionKey, Message] = {}
         for message in messages:
             key = _key(message)
@@ -212,11 +221,15 @@ class PrefetchBuffer:
         return [_set_back(position, first.get((position.topic, position.partition))) for position in found]
 
     @locked
-    def _read_positions(
-        self, read: Callable[[], list[TopicPartition]]
-    ) -> tuple[list[TopicPartition], list[Message]]:
-        """Return librdkafka's positions, and the messages that it has returned before them."""
-        return [self._without_dropped(position) for position in read()], self._buffered()
+    def _with_buffer(
+        self, positions: list[TopicPartition], drops: int
+    ) -> tuple[list[TopicPartition], list[Message], bool]:
+        """Return positions of librdkafka, the messages in the buffer, and whether both fit.
+
+        They do not if messages have been dropped since `drops`: the positions are those of before.
+        """
+        found = [self._without_dropped(position) for position in positions]
+        return found, self._buffered(), drops == self._drops
 
     def _without_dropped(self, position: TopicPartition) -> TopicPartition:
         """Return a position of librdkafka, set back to what an interrupted native call may have dropped."""
@@ -273,6 +286,7 @@ class PrefetchBuffer:
         Those that the present call has taken are dropped too: it has called a callback that seeks.
         """
         gone = set(keys)
+        self._drops += 1
         self._forget_returned()
         self.taken[:] = [message for message in self.taken if _key(message) not in gone]
         for message in self.waiting.copy():

@@ -229,8 +229,8 @@ async def _connect(
             with contextlib.suppress(BlockingIOError):
                 sock.connect(place)
             await _wait_until(loop, sock, WRITE, share)
-            if error := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                raise OSError(error, os.strerror(error))  # noqa: TRY301 - as if `connect` had raised it
+            if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                raise OSError(code, os.strerror(code))  # noqa: TRY301 - as if `connect` had raised it
         except (OSError, RequestTimedOutError) as error:
             sock.close()
             failure = error

@@ -46,7 +46,10 @@ class CommitResult:
 
 
 class PendingCommit:
-    """Future of a commit: the network thread sets its result once, at the deadline at the latest."""
+    """Future of a commit: the network thread sets its result once, at the deadline at the latest.
+
+    Several threads may wait.
+    """
 
     def __init__(
         self, offsets: Offsets, deadline: float, clock: Callable[[], float] = time.monotonic
@@ -74,6 +77,8 @@ class PendingCommit:
         """Return the result; a timed-out one after `seconds`, or if the network thread hangs."""
         if self._result is None:
             self._completed.wait(min(seconds, self._limit - self._clock()))
+            if self._result is not None:
+                self._completed.notify()  # another thread may wait, too
         return self._result or CommitResult(dict.fromkeys(self.offsets, NO_ANSWER), "no answer in time")
 
 
