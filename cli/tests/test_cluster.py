@@ -74,3 +74,75 @@ def test_coordinators_are_remembered_of_groups_that_are_listed_or_may_come_back(
         cluster.groups()
         cluster.committed(["a", "b"])
         assert connection.looked_up == ["b"]
+
+
+class StreamsConnection(Connection):
+    """A streams group with two members. Its subtopology reads `orders` (4 partitions) and `rates` (2)."""
+
+    def send(self, request: Request) -> Any:
+        if request.api.name != "Metadata":
+            return super().send(request)
+        counts = {"orders": 4, "rates": 2}
+        topics = [
+            SimpleNamespace(
+                name=name,
+                error_code=0,
+                topic_id=bytes(16),
+                is_internal=False,
+                partitions=[
+                    SimpleNamespace(partition_index=number, leader_id=1, replica_nodes=[1])
+                    for number in range(count)
+                ],
+            )
+            for name, count in counts.items()
+            if {"name": name} in request.fields["topics"]
+        ]
+        return SimpleNamespace(brokers=[], topics=topics)
+
+    def _response(self, _: int, request: Request) -> Any:
+        if request.api.name != "StreamsGroupDescribe":
+            classic = {"group_state": "Dead", "protocol_type": "", "protocol_data": "", "members": []}
+            others = {"group_epoch": 0, "assignment_epoch": 0, "assignor_name": ""}
+            return SimpleNamespace(
+                groups=[SimpleNamespace(group_id="flow", error_code=69, **classic, **others)]
+            )
+        source = SimpleNamespace(
+            subtopology_id="0", source_topics=["orders", "rates", "secret"], repartition_source_topics=[]
+        )
+        row = SimpleNamespace(
+            group_id="flow",
+            error_code=0,
+            group_state="Stable",
+            group_epoch=3,
+            assignment_epoch=3,
+            topology=SimpleNamespace(subtopologies=[source]),
+            members=[self._member("a", 0, 1), self._member("b", 2, 3)],
+        )
+        return SimpleNamespace(groups=[row])
+
+    def _member(self, name: str, *tasks: int) -> Any:
+        active = SimpleNamespace(active_tasks=[SimpleNamespace(subtopology_id="0", partitions=list(tasks))])
+        return SimpleNamespace(
+            member_id=name,
+            client_id=name,
+            client_host="/10.0.0.1",
+            instance_id=None,
+            rack_id=None,
+            assignment=active,
+            target_assignment=active,
+            member_epoch=3,
+            is_classic=False,
+        )
+
+
+def test_members_of_a_streams_group_own_no_partitions_that_do_not_exist(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The numbers of a topic that this client may not see are not known, and stay."""
+    monkeypatch.setattr(client, "ClusterConnection", lambda *_, **__: StreamsConnection())
+    with Cluster({"bootstrap.servers": "localhost:9092"}) as cluster:
+        one, other = cluster.describe(["flow"])["flow"].members
+
+    assert one.assigned == {"orders": (0, 1), "rates": (0, 1), "secret": (0, 1)}
+    assert other.assigned == {"orders": (2, 3), "secret": (2, 3)}
+    assert [each.target for each in (one, other)] == [one.assigned, other.assigned]

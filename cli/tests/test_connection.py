@@ -4,8 +4,35 @@ from pathlib import Path
 
 import pytest
 
-from groupwright.cli._command_line.connection import connection_settings, read_settings
+from groupwright.cli._cluster.first_messages import first_messages
+from groupwright.cli._command_line.connection import client_settings, connection_settings, read_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
+from groupwright.cli.demo.cluster import Cluster
+from groupwright.cli.exporter.offsets_topic_source import OffsetsLog
+
+CONSUMERS = {
+    "Java": {
+        "group.id": "billing",
+        "default.api.timeout.ms": "60000",
+        "fetch.max.wait.ms": "500",
+        "interceptor.classes": "com.example.Interceptor",
+        "partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+        "receive.buffer.bytes": "65536",
+        "request.timeout.ms": "30000",
+        "sasl.oauthbearer.scope.claim.name": "scope",
+        "socket.connection.setup.timeout.max.ms": "30000",
+        "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
+        "ssl.provider": "SunJSSE",
+    },
+    "Groupwright": {
+        "group.id": "billing",
+        "fetch.max.bytes": "1000",
+        "load.check.interval.ms": "60000",
+        "partition.assignment.strategy": "load-aware",
+        "session.timeout.ms": "600000",
+    },
+}
+"""Settings of consumers that librdkafka rejects, or that contradict those of the commands' own clients."""
 
 
 def written(tmp_path: Path, text: str, name: str = "client.properties") -> Path:
@@ -154,3 +181,32 @@ def test_a_misspelt_setting_is_refused_and_those_of_java_alone_are_not(tmp_path:
 def test_a_file_that_is_not_there_is_said_once(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"^\S+/none\.json cannot be read: No such file or directory$"):
         read_settings(tmp_path / "none.json")
+
+
+def test_clients_of_librdkafka_get_the_settings_of_connections_alone() -> None:
+    connection = {
+        "bootstrap.servers": "a:9092",
+        "client.id": "admin",
+        "enable.ssl.certificate.verification": "false",
+        "reconnect.backoff.ms": "50",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.password": "secret",
+        "security.protocol": "SASL_SSL",
+        "socket.timeout.ms": 500,
+        "ssl.ca.location": "/etc/ca.pem",
+    }
+
+    assert client_settings({**CONSUMERS["Java"], **CONSUMERS["Groupwright"], **connection}) == connection
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_a_consumers_file_is_no_error_to_the_commands_own_clients(tmp_path: Path, consumer: str) -> None:
+    lines = [f"{key}={value}" for key, value in CONSUMERS[consumer].items()]
+    settings = connection_settings("127.0.0.1:9", written(tmp_path, "\n".join(lines)))
+
+    found = first_messages(settings, {("orders", 0, 5)}, 0.01)
+    OffsetsLog(settings, 0.01).close()
+    Cluster(client_settings(settings))
+
+    assert found.has_message == {}
+    assert found.late == {("orders", 0, 5)}

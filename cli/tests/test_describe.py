@@ -51,6 +51,12 @@ def test_an_empty_group_has_no_members() -> None:
     assert odd(group()) == ["The group has no members: nothing is consumed."]
 
 
+def test_clients_that_assign_partitions_themselves_may_commit_to_a_group_that_nobody_joined() -> None:
+    assert odd(group(protocol_type="")) == [
+        "The group has no members: clients that assign partitions themselves may consume and commit."
+    ]
+
+
 @pytest.mark.parametrize(
     ("type_", "state", "unknown"),
     [

@@ -1,17 +1,27 @@
 """Lag in messages and in seconds: of partitions, summed by topic and by group, the largest first."""
 
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Self
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groupwright.cli._cluster import client
 from groupwright.cli._cluster.findings import offset_notes
+from groupwright.cli._cluster.first_messages import FirstMessages
 from groupwright.cli._cluster.lag import LogOffsets, PartitionLag, group_lags
-from groupwright.cli._cluster.model import CommittedOffset, TopicMetadata
+from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, ListedGroup, TopicMetadata
+from groupwright.cli._command_line.exit import ExitStatus
+from groupwright.cli._command_line.output import OutputFormat
 from groupwright.cli._command_line.suggest import unknown_group
-from groupwright.cli.lag.command import By, future_notes, rows
-from integration_tests.harness.described_groups import group, lag_of, member, partition
+from groupwright.cli.describe.command import describe
+from groupwright.cli.groups.command import groups as list_groups
+from groupwright.cli.lag.command import By, future_notes, rows, unread_notes
+from groupwright.cli.lag.command import lag as show_lag
+from groupwright.consumer.cluster import Broker
+from integration_tests.harness.described_groups import group, lag_of, listed, member, partition
 
 NOW = 1_000_000.0
 BILLING = lag_of(
@@ -135,6 +145,148 @@ def test_the_age_of_a_message_from_the_future_is_not_known(ahead: float, seconds
 
     assert row == {"group": "billing", "messages": 70, "seconds": seconds, "held": 0}
     assert len(notes) == (seconds is None)
+
+
+def test_the_age_of_a_row_is_not_known_while_that_of_one_message_is_not() -> None:
+    """The largest age that is known may be far below that of the message that was not read."""
+    of = lag_of(
+        group(),
+        partition("orders", 0),
+        partition("orders", 1, committed=10),
+        partition("payments", 0),
+        partition("payments", 1),
+        partition("refunds", 0),
+        partition("refunds", 1, committed=100),
+    )
+    read = FirstMessages(
+        times={
+            ("orders", 0, 30): NOW - 5,
+            ("payments", 0, 30): NOW - 6,
+            ("payments", 1, 30): None,
+            ("refunds", 0, 30): NOW - 7,
+        },
+        late={("orders", 1, 10)},
+    )
+
+    found = {row["topic"]: row["seconds"] for row in rows([of], read.times, NOW, By.TOPIC)}
+    assert found == {"orders": None, "payments": None, "refunds": 7.0}
+    assert [row["seconds"] for row in rows([of], read.times, NOW, By.GROUP)] == [None]
+    assert list(unread_notes([of], read, 2.5)) == [
+        (
+            "billing: The first message of orders-1 that is not committed was not read within 2.5 s, so its "
+            "age is not known."
+        ),
+        (
+            "billing: The first message of payments-1 that is not committed cannot be read, or has no "
+            "timestamp, so its age is not known."
+        ),
+    ]
+
+
+class LeaderlessCluster:
+    """A group with one partition that lags, and one whose leader is down. No message is read in time."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.leaders = (1, -1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def groups(self) -> tuple[list[ListedGroup], dict[Broker, str]]:
+        return [listed("billing")], {}
+
+    def describe(self, ids: Iterable[str], **_: object) -> dict[str, DescribedGroup]:
+        return {id_: group(member(assigned={"orders": (0, 1)}), id_=id_) for id_ in ids}
+
+    def committed(self, ids: Iterable[str]) -> dict[str, dict[tuple[str, int], CommittedOffset]]:
+        return {id_: {("orders", number): CommittedOffset(30) for number in (0, 1)} for id_ in ids}
+
+    def share_offsets(self, ids: Iterable[str]) -> dict[str, dict[tuple[str, int], CommittedOffset]]:
+        assert not list(ids)
+        return {}
+
+    def topics(self, names: Collection[str]) -> dict[str, TopicMetadata]:
+        nowhere = (frozenset[str](),) * 2
+        return {"orders": TopicMetadata("orders", "id-1", self.leaders, nowhere)} if "orders" in names else {}
+
+    def offsets(
+        self, partitions: Iterable[tuple[str, int]], timestamp: int, **_: object
+    ) -> tuple[dict[tuple[str, int], int | None], dict[tuple[str, int], str]]:
+        known: dict[tuple[str, int], int | None] = dict.fromkeys(
+            partitions, 0 if timestamp == client.EARLIEST else 100
+        )
+        errors = {key: "the partition has no leader" for key in known if self.leaders[key[1]] < 0}
+        return {key: offset for key, offset in known.items() if key not in errors}, errors
+
+    def first_messages(self, offsets: Collection[tuple[str, int, int]], timeout: float) -> FirstMessages:
+        assert timeout > 0
+        return FirstMessages(late=set(offsets))
+
+
+UNKNOWN = "billing: The offsets of orders-1 are not known: the partition has no leader.\n"
+LATE = (
+    "billing: The first message of orders-0 that is not committed was not read within 10 s, so its age is "
+    "not known.\n"
+)
+
+
+def outcome(
+    capsys: pytest.CaptureFixture[str], command: Callable[..., None], *arguments: Any, **options: Any
+) -> tuple[int, str, str]:
+    with pytest.raises(typer.Exit) as exited:
+        command(*arguments, bootstrap_servers="a:1", output=OutputFormat.CSV, **options)
+    printed = capsys.readouterr()
+    return exited.value.exit_code, printed.out.splitlines()[1], printed.err
+
+
+def test_a_log_whose_offsets_are_not_known_is_named_with_status_7(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(client, "Cluster", LeaderlessCluster)
+
+    assert outcome(capsys, list_groups) == (
+        ExitStatus.INCOMPLETE,
+        "billing,classic,Stable,range,1,2,70,1",
+        f"groupwright groups: {UNKNOWN}",
+    )
+    assert outcome(capsys, show_lag, seconds=False) == (
+        ExitStatus.INCOMPLETE,
+        "billing,70,,0",
+        f"groupwright lag: {UNKNOWN}",
+    )
+    assert outcome(capsys, describe, "billing") == (
+        ExitStatus.INCOMPLETE,
+        "orders,0,30,100,70,0,0,worker",
+        f"groupwright describe: {UNKNOWN}",
+    )
+
+
+def test_a_message_that_is_not_read_in_time_is_named_with_status_7(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Cluster(LeaderlessCluster):
+        def __init__(self, *_: object, **__: object) -> None:
+            self.leaders = (1, 1)
+
+        def committed(self, ids: Iterable[str]) -> dict[str, dict[tuple[str, int], CommittedOffset]]:
+            return {
+                id_: {("orders", 0): CommittedOffset(30), ("orders", 1): CommittedOffset(100)} for id_ in ids
+            }
+
+    monkeypatch.setattr(client, "Cluster", Cluster)
+
+    assert outcome(capsys, show_lag) == (ExitStatus.INCOMPLETE, "billing,70,,0", f"groupwright lag: {LATE}")
+    assert outcome(capsys, show_lag, seconds=False) == (ExitStatus.OK, "billing,70,,0", "")
+    assert outcome(capsys, list_groups)[0] == ExitStatus.OK
+
+
+def test_a_log_that_is_not_known_is_named_though_no_lag_is() -> None:
+    (note,) = offset_notes([lag_of(group(), partition(end=None, error="no leader"))])
+
+    assert note == "billing: The offsets of orders-0 are not known: no leader."
 
 
 def test_offsets_beyond_the_end_and_partitions_without_an_offset_are_named() -> None:

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from groupwright import cli
 from groupwright.cli._cluster.model import CommittedOffset, DescribedGroup, GroupMember, GroupType
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
-from groupwright.cli.offsets.execution import failures
+from groupwright.cli.offsets.execution import execute, failures
 from groupwright.cli.offsets.files import read_offsets, write_offsets
 from groupwright.cli.offsets.plan import Facts, PlannedPartition, planned_deletion, planned_reset, shown
 from groupwright.cli.offsets.selection import Choice, parse_choice, selected
@@ -149,7 +150,8 @@ def test_an_exported_file_is_read_back(
     write_offsets(path, offsets, ids)
 
     plain = {key: value.offset for key, value in offsets.items()}
-    assert read_offsets(path, "billing") == (plain, ids if suffix == ".json" else {})
+    has_all = suffix == ".json"
+    assert read_offsets(path, "billing") == (plain, ids if has_all else {}, offsets if has_all else {})
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,14 @@ def test_an_exported_file_is_read_back(
 def test_forms_of_csv(tmp_path: Path, text: str) -> None:
     (tmp_path / "plan.csv").write_text(text, encoding="utf-8")
 
-    assert read_offsets(tmp_path / "plan.csv", "billing") == ({KEY: 5}, {})
+    assert read_offsets(tmp_path / "plan.csv", "billing") == ({KEY: 5}, {}, {})
+
+
+def test_json_without_metadata_has_an_offset_alone(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text('[{"topic": "orders", "partition": 0, "offset": 5, "topic_id": "id-1"}]')
+
+    assert read_offsets(path, "billing") == ({KEY: 5}, {"orders": "id-1"}, {})
 
 
 @pytest.mark.parametrize(
@@ -182,6 +191,16 @@ def test_forms_of_csv(tmp_path: Path, text: str) -> None:
         ("a.json", "[1]", "entry 0 has no topic, partition and offset: 1"),
         ("a.json", '[{"topic": "orders", "partition": 0, "offset": "5"}]', "entry 0 has no topic"),
         ("a.json", "[", "cannot be read"),
+        (
+            "a.json",
+            '[{"topic": "orders", "partition": 0, "offset": 5, "metadata": 1}]',
+            "entry 0: leader_epoch is a number from 0 on or null, and metadata is text",
+        ),
+        (
+            "a.json",
+            '[{"topic": "orders", "partition": 0, "offset": 5, "leader_epoch": 3000000000}]',
+            "entry 0: leader_epoch is a number from 0 on",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, name: str, text: str, reason: str) -> None:
@@ -268,6 +287,43 @@ def test_a_file_of_a_former_topic_is_refused(target: Target, reason: str) -> Non
 
     assert reason in row.error
     assert (row.after, row.is_change) == ((None, False) if reason else (42, True))
+
+
+def restored(of_file: CommittedOffset, **facts: Any) -> PlannedPartition:
+    """Return the plan of a file with an offset, of a group that has committed 50 with the metadata `mine`."""
+    file = Offsets(Path("a.json"), {KEY: of_file.offset}, {"orders": "id-1"}, {KEY: of_file})
+    return planned(file, topic_ids={"orders": "id-1"}, **facts)
+
+
+def test_the_metadata_and_the_leader_epoch_of_a_file_go_with_its_offset() -> None:
+    of_file = CommittedOffset(42, 7, "theirs")
+
+    row = restored(of_file)
+    assert (row.after, row.restored, row.is_change, row.note) == (42, of_file, True, "")
+    clamped = restored(of_file, begins={KEY: 45})
+    assert (clamped.after, clamped.restored) == (45, None)
+    without_id = planned(Offsets(Path("a.json"), {KEY: 42}, {}, {KEY: of_file}), topic_ids={"orders": "id-1"})
+    assert without_id.restored == CommittedOffset(42, None, "theirs")
+
+
+def test_other_metadata_at_the_same_offset_are_a_change() -> None:
+    row = restored(CommittedOffset(50, 3, "theirs"))
+
+    assert (row.is_change, row.note) == (True, "the offset stays, with the metadata of the file")
+    assert not restored(CommittedOffset(50, 3, "mine")).is_change
+    assert not planned(Offsets(Path("a.csv"), {KEY: 50})).is_change
+
+
+def test_the_lag_of_a_plan_counts_to_the_last_stable_offset() -> None:
+    row = planned(Offset(20), stable={KEY: 60})
+    assert (row.end, row.lag, row.lag_after) == (100, 10, 40)
+
+    latest = planned(LogEnd.LATEST, stable={KEY: 60})
+    assert (latest.after, latest.lag_after) == (100, 0)
+    [beyond] = shown([KEY], Facts({KEY: CommittedOffset(80)}, {KEY: 10}, {KEY: 100}, stable={KEY: 60}))
+    assert beyond.lag == 0
+    [later] = shown([KEY], Facts({KEY: CommittedOffset(80)}, {KEY: 10}, {KEY: 100}, stable={KEY: 105}))
+    assert later.lag == 20
 
 
 def test_the_lag_of_an_offset_beyond_the_end_is_not_known() -> None:
@@ -386,6 +442,37 @@ def test_a_lost_response_is_no_failure_if_the_offset_is_held() -> None:
     assert not failures(plan, {KEY: "the broker did not respond"}, {KEY: CommittedOffset(10)})
     assert failures(plan, {KEY: "the broker did not respond"}, {}) == {
         KEY: "the broker did not respond; its offset is none"
+    }
+
+
+class Coordinator:
+    """A coordinator that commits what it gets, but for the metadata if it is told so."""
+
+    def __init__(self, *, keeps_metadata: bool = True) -> None:
+        self.keeps_metadata = keeps_metadata
+        self.held: dict[tuple[str, int], CommittedOffset] = {}
+
+    def commit(
+        self, _: str, offsets: dict[tuple[str, int], CommittedOffset]
+    ) -> dict[tuple[str, int], str | None]:
+        self.held = {
+            key: each if self.keeps_metadata else CommittedOffset(each.offset)
+            for key, each in offsets.items()
+        }
+        return dict.fromkeys(offsets)
+
+    def committed(self, _: list[str]) -> dict[str, dict[tuple[str, int], CommittedOffset]]:
+        return {"billing": self.held}
+
+
+def test_metadata_and_leader_epoch_are_written_and_the_metadata_read_back() -> None:
+    plan = [restored(CommittedOffset(42, 7, "theirs"))]
+
+    kept, lost = Coordinator(), Coordinator(keeps_metadata=False)
+    assert not execute(kept, "billing", plan).failures  # type: ignore[arg-type]
+    assert kept.held == {KEY: CommittedOffset(42, 7, "theirs")}
+    assert execute(lost, "billing", plan).failures == {  # type: ignore[arg-type]
+        KEY: "accepted, and then changed by another client; its offset is 42, with other metadata"
     }
 
 

@@ -286,6 +286,24 @@ def test_what_was_written_is_read_back_by_kafkas_tool_and_undone_by_the_export(
     assert committed(kafka, group) == {0: 50, 1: 17, 2: 50}
 
 
+def test_an_export_in_json_restores_metadata_and_leader_epochs(
+    kafka: LocalKafka, topic: str, group: str, offsets: Run, tmp_path: Path
+) -> None:
+    place, other = (topic, 0), (topic, 1)
+    before = {place: CommittedOffset(30, 0, "mine"), other: CommittedOffset(17, None, "yours")}
+    path = tmp_path / "before.json"
+    with Cluster({"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
+        cluster.commit(group, before)
+        reset = offsets(group, "--reset-to", "earliest", "--export", str(path), "--execute")
+        cluster.commit(group, {other: CommittedOffset(17)})
+        restored = offsets(group, "--reset-to", f"file:{path}", "--execute")
+
+        assert (reset.returncode, restored.returncode) == (0, 0), restored.stderr
+        assert said(restored) == ["2 offsets written and read back, 0 unchanged"]
+        assert cluster.committed([group])[group] == before
+    assert "the offset stays, with the metadata of the file" in restored.stdout
+
+
 @pytest.mark.slow
 def test_kafkas_tool_plans_the_same(
     kafka: LocalKafka, topic: str, group: str, offsets: Run, kafka_tool: Callable[..., str]

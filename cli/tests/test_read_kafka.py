@@ -219,7 +219,7 @@ def test_a_group_is_described(kafka: LocalKafka, run: Run, group: str) -> None:
             settings.get("client.rack") for settings in MEMBERS[group]
         ]
     odd = {
-        "empty": "The group has no members: nothing is consumed.",
+        "empty": "The group has no members: clients that assign partitions themselves may consume",
         "flow": "No offset of orders-0, orders-1",
     }
     assert [each.startswith(odd.get(group, "nothing")) for each in found["findings"]] == [True] * (
@@ -241,7 +241,7 @@ def test_a_description_fits_the_terminal(run: Run, width: int) -> None:
         assert row.split()[0] in {"one", "two", "i-a", "rdkafka"} or group == "flow"
         assert f"{topic} 0" in row
     empty = run("describe", "empty", COLUMNS=str(width)).stdout
-    assert empty.startswith("! The group has no members: nothing is consumed.\n")
+    assert empty.startswith("! The group has no members: clients that assign partitions")
 
 
 def test_lag_in_messages_and_seconds_by_partition_with_its_member(run: Run) -> None:
@@ -359,10 +359,17 @@ def test_a_secured_cluster_shows_what_the_credentials_allow(
 
     # Of groups that are not classic, brokers also check the topics.
     give_to_bob(kafka, ResourceType.TOPIC, "orders")
+    partitions = ", ".join(f"orders-{number}" for number in range(PARTITIONS))
+    reason = "the partition does not exist, or this client may not see it"
+    unseen = f"The offsets of {partitions} are not known: {reason}."
     for name, *options in (["groups"], ["lag", "--no-seconds"]):
         partly = run(name, *options, "-o", "json", **alice)
         assert partly.exit_code == 7
-        assert partly.stderr == f"groupwright {name}: these credentials may not describe flow, new, static\n"
+        assert partly.stderr.splitlines() == [
+            f"groupwright {name}: classic: {unseen}",
+            f"groupwright {name}: own: {unseen}",
+            f"groupwright {name}: these credentials may not describe flow, new, static",
+        ]
     listed = {row["group"]: row for row in json.loads(run("groups", "-o", "json", **alice).stdout)}
     assert (listed["new"]["type"], listed["new"]["state"], listed["new"]["members"]) == (
         *("consumer", "Stable"),

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -56,9 +56,12 @@ def group(
     committed: Mapping[int, int] | None = None,
     ends: Mapping[int, int] | None = None,
     topic_id: str = "",
+    unknown: Collection[int] = (),
+    protocol_type: str = "consumer",
 ) -> GroupLag:
+    """Return a group with its lag; the ends of the logs of `unknown` partitions are not known."""
     broker = Broker(1, "127.0.0.1", 9092)
-    described = DescribedGroup("billing", type_, state, "consumer", "range", members, broker, epoch)
+    described = DescribedGroup("billing", type_, state, protocol_type, "range", members, broker, epoch)
     owners = {number: each for each in members for number in each.assigned.get("orders", ())}
     numbers = sorted({*(committed or {}), *owners})
     return GroupLag(
@@ -68,9 +71,10 @@ def group(
                 "orders",
                 number,
                 (committed or {}).get(number),
-                0,
-                (ends or {}).get(number, 100),
+                None if number in unknown else 0,
+                None if number in unknown else (ends or {}).get(number, 100),
                 owners.get(number),
+                "no leader" if number in unknown else "",
                 topic_id=topic_id,
             )
             for number in numbers
@@ -366,6 +370,51 @@ def test_a_reset_of_offsets_is_no_negative_rate_and_unknown_lag_is_said() -> Non
     ) == ("lag not known")
 
 
+def test_the_lag_says_which_partitions_it_leaves_out_and_has_no_trend_then() -> None:
+    one = member("a", 0, 1)
+
+    def taken(second: int, *, unknown: bool) -> GroupLag:
+        committed, ends = {0: 10 * second, 1: 0}, {0: 2000, 1: 2000}
+        return group(one, committed=committed, ends=ends, unknown=[1] if unknown else [])
+
+    watching, _ = watched(*(taken(each, unknown=each > 20) for each in range(31)))
+    view = watching.view(START)
+
+    assert sentence(LagReported(time=START, lag=view.lag, stalled=())) == (
+        "lag 1,700 (1 partition not known), 0.0/s produced, 10.0/s consumed"
+    )
+    assert document("billing", LagReported(time=START, lag=view.lag, stalled=()))["lag"] == {
+        "messages": 1700,
+        "unknown_partitions": 1,
+        "produced_per_second": 0.0,
+        "consumed_per_second": 10.0,
+        "trend": "unknown",
+        "drain_seconds": None,
+    }
+    assert [each.lag for each in view.members] == [None]
+    caught_up = group(one, committed={0: 100, 1: 50}, unknown=[1])
+    assert watched(caught_up)[0].view(START).lag.trend == "unknown"
+
+
+@pytest.mark.parametrize("committed", [{0: 40}, {}], ids=["committed", "without a commit"])
+def test_a_partition_without_progress_stays_while_the_end_of_its_log_is_not_known(
+    committed: dict[int, int],
+) -> None:
+    def stalled(*snapshots: GroupLag) -> list[float]:
+        watching, _ = watched(*snapshots)
+        return [each.seconds for each in watching.view(START).stalled]
+
+    begin = group(member("a", 0), committed=committed, ends={0: 90})
+    behind = group(member("a", 0), committed=committed)
+    unknown = group(member("a", 0), committed=committed, unknown=[0])
+    moved = group(member("a", 0), committed={0: 45}, unknown=[0])
+
+    assert stalled(begin, *[behind] * 10, *[unknown] * 10, behind) == [21 if committed else 20]
+    assert stalled(begin, *[behind] * 10, *[unknown] * 10) == [20 if committed else 19]
+    assert stalled(begin, *[behind] * 10, *[moved] * 20) == []
+    assert stalled(*[unknown] * 20) == []
+
+
 def test_a_group_that_fails_at_its_first_message_makes_no_progress() -> None:
     def snapshots(end: int) -> list[GroupLag]:
         return [group(member("a", 0), ends={0: 100 if each < 2 else end}) for each in range(20)]
@@ -602,6 +651,10 @@ def test_racks_instances_and_epochs_have_columns_where_there_are_any() -> None:
     ("snapshot", "said"),
     [
         (group(state="Empty", committed={0: 5}), "! The group has no members: nothing is consumed."),
+        (
+            group(state="Empty", committed={0: 5}, protocol_type=""),
+            "! The group has no members: clients that assign partitions themselves",
+        ),
         (group(state="Dead"), "billing  the group does not exist  "),
         (group(member("a"), state="PreparingRebalance"), "! Rebalancing"),
     ],

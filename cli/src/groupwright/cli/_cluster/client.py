@@ -10,11 +10,12 @@ from typing import Any, Self
 from confluent_kafka import KafkaError
 
 from groupwright.cli._cluster import apis
-from groupwright.cli._cluster.description import DESCRIPTIONS
+from groupwright.cli._cluster.description import DESCRIPTIONS, without_missing_partitions
 from groupwright.cli._cluster.first_messages import FirstMessages, RecordKey, first_messages
 from groupwright.cli._cluster.model import (
     CommittedOffset,
     DescribedGroup,
+    GroupType,
     ListedGroup,
     OpenTransaction,
     TopicMetadata,
@@ -211,7 +212,16 @@ class Cluster:
                     hidden.add(id_)
                 elif id_ not in described or not row.error_code:
                     described[id_] = read(row, coordinator)
-        return {id_: described[id_] for id_ in ids if id_ in described and id_ not in hidden}
+        shown = {id_: described[id_] for id_ in ids if id_ in described and id_ not in hidden}
+        return shown | self._with_existing_partitions(shown.values())
+
+    def _with_existing_partitions(self, groups: Iterable[DescribedGroup]) -> dict[str, DescribedGroup]:
+        """Return the streams groups among these without the partitions that do not exist."""
+        streams = [each for each in groups if each.type is GroupType.STREAMS]
+        topics = self.topics(
+            {topic for each in streams for member in each.members for topic in member.topics}
+        )
+        return {each.id: without_missing_partitions(each, topics) for each in streams}
 
     def serves_consumer_protocol(self, group: str) -> bool:
         """Return whether the group's coordinator serves KIP-848: it has it, and it is switched on."""

@@ -10,7 +10,13 @@ from groupwright.assignors import (
     decode_subscription,
 )
 from groupwright.cli._cluster import apis
-from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType, Partitions
+from groupwright.cli._cluster.model import (
+    DescribedGroup,
+    GroupMember,
+    GroupType,
+    Partitions,
+    TopicMetadata,
+)
 from groupwright.consumer.cluster import Broker
 from groupwright.core.kafka_apis import DESCRIBE_GROUPS
 
@@ -117,7 +123,8 @@ def described_share(row: Any, coordinator: Broker) -> DescribedGroup:
 def described_streams(row: Any, coordinator: Broker) -> DescribedGroup:
     """Return a group in a response to StreamsGroupDescribe (KIP-1071).
 
-    The partitions of a member are those of the source topics of its active tasks.
+    The partitions of a member are those of the source topics of its active tasks, whose numbers reach to the
+    largest topic of a subtopology: see `without_missing_partitions`.
     """
     subtopologies = (row.topology.subtopologies or []) if row.topology is not None else []
     sources = {
@@ -146,6 +153,34 @@ def described_streams(row: Any, coordinator: Broker) -> DescribedGroup:
         ],
         "",
     )
+
+
+def without_missing_partitions(group: DescribedGroup, topics: Mapping[str, TopicMetadata]) -> DescribedGroup:
+    """Return a streams group without the partitions that do not exist.
+
+    A subtopology has as many tasks as the largest of its source topics has partitions.
+
+    Args:
+        group: The group.
+        topics: The topics that are known; partitions of others stay.
+    """
+
+    def existing(partitions: Partitions) -> Partitions:
+        kept = {
+            topic: tuple(each for each in numbers if topic not in topics or each < topics[topic].partitions)
+            for topic, numbers in partitions.items()
+        }
+        return {topic: numbers for topic, numbers in kept.items() if numbers}
+
+    members = (
+        replace(
+            each,
+            assigned=existing(each.assigned),
+            target=None if each.target is None else existing(each.target),
+        )
+        for each in group.members
+    )
+    return replace(group, members=tuple(members))
 
 
 def _described(

@@ -36,7 +36,7 @@ def findings(
 
 def _state(group: DescribedGroup) -> Iterator[str]:
     if group.state == "Empty":
-        yield "The group has no members: nothing is consumed."
+        yield no_members(group.protocol_type)
     stopped = [each for each in group.members if each.has_stopped]
     if stopped:
         have = _verb(len(stopped), "has", "have")
@@ -52,6 +52,17 @@ def _state(group: DescribedGroup) -> Iterator[str]:
     if behind:
         have = _verb(len(behind), "has", "have")
         yield f"{few(each.client_id for each in behind)} {have} not reached the target assignment yet."
+
+
+def no_members(protocol_type: str) -> str:
+    """Return that a group has no members.
+
+    Args:
+        protocol_type: The group's; empty if no member has joined it, but offsets are committed.
+    """
+    if protocol_type:
+        return "The group has no members: nothing is consumed."
+    return "The group has no members: clients that assign partitions themselves may consume and commit."
 
 
 def _undecodable(group: DescribedGroup) -> Iterator[str]:
@@ -90,10 +101,19 @@ def _unread_partitions(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> It
 
 
 def offset_notes(lags: Iterable[GroupLag]) -> Iterator[str]:
-    """Yield why a group's lag leaves out some partitions, or messages; not if the lag is not known at all."""
+    """Yield why a group's lag leaves out some partitions, or messages.
+
+    If no lag of the group is known, only the logs whose offsets are not known are named.
+    """
     for lag in lags:
-        if lag.total is not None or lag.is_beyond_end:
-            yield from (f"{lag.group.id}: {finding}" for finding in _offsets(lag))
+        has_number = lag.total is not None or lag.is_beyond_end
+        yield from (f"{lag.group.id}: {finding}" for finding in (_offsets if has_number else _unknown)(lag))
+
+
+def unknown_notes(lags: Iterable[GroupLag]) -> Iterator[str]:
+    """Yield the logs of each group whose offsets are not known."""
+    for lag in lags:
+        yield from (f"{lag.group.id}: {finding}" for finding in _unknown(lag))
 
 
 def left_out(silent: Mapping[Broker, str], hidden: Sequence[str]) -> Iterator[str]:
@@ -142,7 +162,11 @@ def _offsets(lag: GroupLag) -> Iterator[str]:
             f"No offset of {_names(uncommitted)} is committed, though there are messages: the lag is not "
             "known, and a restart begins where auto.offset.reset says."
         )
-    unknown = [each for each in lag.partitions if each.error]
+    yield from _unknown(lag)
+
+
+def _unknown(lag: GroupLag) -> Iterator[str]:
+    unknown = [each for each in lag.partitions if each.is_log_unknown]
     if unknown:
         yield f"The offsets of {_names(unknown)} are not known: {unknown[0].error}."
 

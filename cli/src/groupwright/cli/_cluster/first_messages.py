@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from groupwright.cli._command_line.connection import client_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.core.configuration import without_secrets
 
@@ -34,15 +35,17 @@ _READER = {
 class FirstMessages:
     """The first messages at or after offsets.
 
-    Offsets whose partition does not respond in time, or may not be read, are in neither.
+    Offsets whose partition may not be read are in none of the attributes.
 
     Attributes:
         times: Timestamps of the messages, in seconds since the epoch; None for a message without one.
         absent: Offsets without a message between them and the last stable offset.
+        late: Offsets whose partition did not respond in time.
     """
 
     times: dict[RecordKey, float | None] = field(default_factory=dict)
     absent: set[RecordKey] = field(default_factory=set)
+    late: set[RecordKey] = field(default_factory=set)
 
     @property
     def has_message(self) -> dict[RecordKey, bool]:
@@ -59,7 +62,7 @@ def first_messages(
     messages, and messages behind an open transaction are not returned to a consumer.
 
     Args:
-        settings: A confluent-kafka configuration.
+        settings: A client's settings, of which those of connections apply.
         offsets: The offsets.
         timeout: Seconds for all of them.
     """
@@ -69,7 +72,7 @@ def first_messages(
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
     try:
-        consumer = Consumer({**settings, **_READER})
+        consumer = Consumer({**client_settings(settings), **_READER})
     except KafkaException as error:
         reason = without_secrets(error.args[0].str(), settings)
         raise CommandError(reason, ExitStatus.USAGE) from None
@@ -94,6 +97,7 @@ def first_messages(
                 consumer.incremental_unassign([TopicPartition(*key)])
     finally:
         consumer.close()
+    found.late.update((*key, offset) for key, wanted in left.items() for offset in wanted)
     return found
 
 

@@ -25,6 +25,10 @@ class UnchangedOffsets:
             for log, offset in offsets.items()
         }
 
+    def has(self, log: "TopicPartitionKey", offset: int | None) -> bool:
+        """Return whether this was the log's offset in the last snapshot."""
+        return log in self._since and self._since[log][0] == offset
+
     def seconds(self, log: "TopicPartitionKey", time: float) -> float:
         """Return for how long a log's offset has been the same; 0 without one."""
         since = self._since.get(log)
@@ -36,7 +40,10 @@ class UnchangedOffsets:
 
 
 class UnmovedPartitions:
-    """Partitions with messages to read, and since when their committed offset is the same or missing."""
+    """Partitions with messages to read, and since when their committed offset is the same or missing.
+
+    A partition stays while the end of its log is not known, until its committed offset moves.
+    """
 
     def __init__(self) -> None:
         """Start before the first snapshot."""
@@ -48,9 +55,9 @@ class UnmovedPartitions:
         """Take the partitions of the next snapshot. Those without a committed offset must have an owner."""
         present = tuple(partitions)
         self._first_ends = {
-            each.log: self._first_ends.get(each.log, each.stable_end)
+            each.log: end
             for each in present
-            if each.committed is None and each.stable_end is not None
+            if each.committed is None and (end := self._first_ends.get(each.log, each.stable_end)) is not None
         }
         self._committed.update({each.log: each.committed for each in present if self._is_behind(each)}, time)
 
@@ -60,7 +67,9 @@ class UnmovedPartitions:
         Without a committed offset these are the messages since that was first seen: the group reads them
         wherever `auto.offset.reset` says to begin.
         """
-        if lag.committed is None and lag.stable_end is not None:
+        if lag.stable_end is None:
+            return self._committed.has(lag.log, lag.committed)
+        if lag.committed is None:
             return lag.stable_end - self._first_ends.get(lag.log, lag.stable_end) > MARKER
         return lag.is_behind
 

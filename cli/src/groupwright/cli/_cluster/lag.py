@@ -62,6 +62,11 @@ class PartitionLag:
         return self.topic_id or self.topic, self.partition
 
     @property
+    def is_log_unknown(self) -> bool:
+        """True if the offsets of the log are not known, such as without a leader."""
+        return bool(self.error)
+
+    @property
     def has_no_commit(self) -> bool:
         """True if there is no committed offset; False if there may be one.
 
@@ -163,6 +168,11 @@ class GroupLag:
     def is_beyond_end(self) -> bool:
         """True if a committed offset is beyond the end of its log."""
         return any(each.is_beyond_end for each in self.partitions)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """True if the offsets of a log are not known, so that sums leave its partition out."""
+        return any(each.is_log_unknown for each in self.partitions)
 
 
 def total(values: Iterable[int | None]) -> int | None:

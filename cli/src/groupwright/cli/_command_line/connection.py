@@ -17,6 +17,20 @@ from groupwright.cli._command_line.suggest import SPELLING
 from groupwright.core.spelling import did_you_mean
 
 _JAAS = "sasl.jaas.config"
+_JAVA_ALONE = frozenset(
+    {
+        "sasl.oauthbearer.scope.claim.name",
+        "socket.connection.setup.timeout.max.ms",
+        "ssl.provider",
+    }
+)
+"""Settings of Java whose names are so close to librdkafka's that they look misspelt."""
+_CONNECTIONS = (
+    *("bootstrap.servers", "client.id", "client.dns.lookup", "connections.max.idle.ms"),
+    *("security.protocol", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl."),
+    *("socket.", "broker.", "api.version.", "reconnect.backoff.", "retry.backoff.", "metadata.recovery."),
+)
+"""Beginnings of librdkafka's settings of connections."""
 
 BootstrapServers = Annotated[
     str | None,
@@ -64,12 +78,27 @@ def connection_settings(bootstrap_servers: str | None, config: Path | None) -> d
     return settings
 
 
+def client_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with which librdkafka's clients connect, for the commands' own clients.
+
+    Those of a file's consumer, such as its assignors, do not apply to them, and librdkafka rejects those that
+    only other clients know.
+
+    Args:
+        settings: Settings in a file; see `connection_settings` and `read_settings`.
+    """
+    from groupwright.consumer.configuration import known_properties
+
+    known = known_properties()
+    return {key: value for key, value in settings.items() if key in known and key.startswith(_CONNECTIONS)}
+
+
 def _check_spelling(path: Path | None, settings: Mapping[str, Any]) -> None:
     from groupwright.consumer.configuration import known_properties
 
     known = known_properties() if settings else frozenset()
     for key in settings:
-        if key not in known and (hint := did_you_mean(key, known, SPELLING)):
+        if key not in known | _JAVA_ALONE and (hint := did_you_mean(key, known, SPELLING)):
             raise CommandError(f"{path}: there is no setting {key!r}{hint}", ExitStatus.USAGE)
 
 

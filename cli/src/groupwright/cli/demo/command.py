@@ -7,16 +7,10 @@ import typer
 
 from groupwright.assignors import check_member_assignor
 from groupwright.cli._command_line.assignors import ASSIGNOR_NAMES, load_assignor
-from groupwright.cli._command_line.connection import read_settings
+from groupwright.cli._command_line.connection import client_settings, read_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, errors_reported
 from groupwright.cli._command_line.output import Output, OutputFormat, console, print_json, print_rows
 from groupwright.core import GroupwrightError
-
-_CONNECTION = (
-    *("bootstrap.servers", "security.protocol", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl."),
-    *("socket.", "broker.address.", "client.dns.lookup", "reconnect.backoff."),
-)
-"""Beginnings of the settings of connections; others of the user's file do not apply to the demo."""
 
 
 def _loadable(assignor: str) -> str:
@@ -135,7 +129,7 @@ def _connection(bootstrap_servers: str | None, config: Path | None) -> dict[str,
             f"{config} has no bootstrap.servers: add it, or pass --bootstrap-servers HOST:PORT",
             ExitStatus.USAGE,
         )
-    return {key: value for key, value in settings.items() if key.startswith(_CONNECTION)}
+    return client_settings(settings)
 
 
 def _check_extra() -> None:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from groupwright.cli._cluster.completion import GroupName
 from groupwright.cli._cluster.lookup import find_group, member_names
 from groupwright.cli._command_line.connection import (
@@ -13,13 +15,14 @@ from groupwright.cli._command_line.connection import (
     Timeout,
     connection_settings,
 )
-from groupwright.cli._command_line.exit import errors_reported
+from groupwright.cli._command_line.exit import ExitStatus, errors_reported
 from groupwright.cli._command_line.output import (
     Column,
     Output,
     OutputFormat,
     console,
     print_json,
+    print_notes,
     print_rows,
     ranges_by_topic,
     table,
@@ -68,7 +71,8 @@ def describe(
 
     Subscriptions and assignments of a classic group are known only while it is stable. Lag counts to the last
     stable offset; HELD are the messages after it, behind an open transaction, and UNREADABLE the offsets
-    after the committed one that have no message to read. CSV has the partitions alone.
+    after the committed one that have no message to read. CSV has the partitions alone. If the offsets of a
+    log are not known, such as without a leader, the exit status is 7.
 
     Examples:
     - groupwright describe billing --bootstrap-servers localhost:9092
@@ -76,7 +80,7 @@ def describe(
     """
     from groupwright.cli._cluster.client import Cluster
     from groupwright.cli._cluster.drained import uncommitted, with_messages
-    from groupwright.cli._cluster.findings import findings
+    from groupwright.cli._cluster.findings import findings, unknown_notes
     from groupwright.cli._cluster.lag import lag_of_groups
 
     with (
@@ -102,6 +106,9 @@ def describe(
                 print_rows(partition_rows(lag), PARTITION_COLUMNS, output)
             case OutputFormat.TABLE:
                 _print(lag, found, partitions)
+    if output is OutputFormat.CSV:  # the others have the findings
+        print_notes("describe", unknown_notes([lag]))
+    raise typer.Exit(ExitStatus.INCOMPLETE if lag.is_incomplete else ExitStatus.OK)
 
 
 def partition_rows(lag: "GroupLag") -> list[dict[str, Any]]:

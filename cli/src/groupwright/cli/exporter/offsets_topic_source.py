@@ -10,6 +10,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._cluster.lag import Committed
+from groupwright.cli._command_line.connection import client_settings
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.exporter.admin_source import AdminSource
 from groupwright.cli.exporter.committed_offsets import CommittedOffsets
@@ -50,14 +51,14 @@ class OffsetsLog:
         """Prepare; nothing is read before the first `read`.
 
         Args:
-            settings: A confluent-kafka configuration.
+            settings: A client's settings, of which those of connections apply.
             timeout: Seconds without records after which a read fails.
 
         Raises:
             CommandError: The configuration is invalid.
         """
         try:
-            self._consumer = Consumer({**settings, **_READER})
+            self._consumer = Consumer({**client_settings(settings), **_READER})
         except KafkaException as error:
             reason = without_secrets(error.args[0].str(), settings)
             raise CommandError(reason, ExitStatus.USAGE) from None

@@ -75,15 +75,16 @@ def groups(
     """List the groups of a cluster: state, assignor, members and lag.
 
     The lag is the sum over all partitions with a committed offset. Offsets beyond the end of a log are named
-    below the table. Brokers list only the groups that these
-    credentials may describe; with Describe on the cluster all, of which the others have dashes.
+    below the table, and so are logs whose offsets are not known, such as those without a leader (exit status
+    7). Brokers list only the groups that these credentials may describe; with Describe on the cluster all, of
+    which the others have dashes.
 
     Examples:
     - groupwright groups --bootstrap-servers localhost:9092
     - groupwright groups 'billing-*' --state Stable --sort lag --output csv
     """
     from groupwright.cli._cluster.client import Cluster
-    from groupwright.cli._cluster.findings import left_out, offset_notes
+    from groupwright.cli._cluster.findings import left_out, offset_notes, unknown_notes
     from groupwright.cli._cluster.lag import lag_of_groups
 
     with (
@@ -99,10 +100,12 @@ def groups(
         print_rows(sorted_rows(chosen, lags, sort), COLUMNS, output)
     hidden = [each.id for each in chosen if each.id not in lags]
     print_notes("groups", offset_notes(each for each in lags.values() if each.is_beyond_end))
+    print_notes("groups", unknown_notes(each for each in lags.values() if not each.is_beyond_end))
     print_notes("groups", left_out(silent, hidden))
     if not chosen and not silent:
         print_notes("groups", [none_chosen(pattern, [each.id for each in listed])])
-    raise typer.Exit(ExitStatus.INCOMPLETE if silent or hidden else ExitStatus.OK)
+    is_incomplete = silent or hidden or any(each.is_incomplete for each in lags.values())
+    raise typer.Exit(ExitStatus.INCOMPLETE if is_incomplete else ExitStatus.OK)
 
 
 def check_known(what: str, given: Iterable[str], known: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from groupwright.cli._command_line.suggest import unknown_group
 
 if TYPE_CHECKING:
     from groupwright.cli._cluster.client import Cluster
-    from groupwright.cli._cluster.first_messages import RecordKey
+    from groupwright.cli._cluster.first_messages import FirstMessages, RecordKey
     from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 
 _CLOCK_SKEW = 10.0
@@ -76,10 +76,13 @@ def lag(
 
     Messages count to the last stable offset, as a consumer with isolation.level=read_committed reads them.
     Those after it, behind open transactions, are HELD. Seconds are the age of the oldest message that is not
-    committed yet; 0 without any. What is not known is a dash, and null in JSON. Partitions without a
-    committed offset, or with one beyond the end of the log, count for nothing; where the others make a
-    number, they are named below the table. With --by partition, each row also has the member that is
-    assigned the partition.
+    committed yet; 0 without any. What is not known is a dash, and null in JSON. Seconds are not known if a
+    partition of the row lags, and the age of its message is not known. Partitions without a committed offset,
+    or with one beyond the end of the log, count for nothing; where the others make a number, they are named
+    below the table. With --by partition, each row also has the member that is assigned the partition.
+
+    The exit status is 7 if a broker does not respond, a log's offsets are not known, such as without a
+    leader, or a message is not read within the timeout. Standard error names them.
 
     A partition without a message to read has no lag, though markers of transactions and aborted messages may
     follow the committed offset. With --no-seconds nothing is read, so that these offsets count.
@@ -102,10 +105,8 @@ def lag(
             else:
                 described = cluster.describe([each.id for each in listed], skip_forbidden=True)
             lags = lag_of_groups(cluster, described)
-            times: Mapping[RecordKey, float | None] = {}
-            if seconds:
-                found = cluster.first_messages(uncommitted(lags), timeout)
-                times, lags = found.times, with_messages(lags, found.has_message)
+            read = cluster.first_messages(uncommitted(lags) if seconds else (), timeout)
+            times, lags = read.times, with_messages(lags, read.has_message)
         now = time.time()
         found_rows = rows(lags.values(), times, now, by)
         columns = [
@@ -113,9 +114,12 @@ def lag(
         ]
         print_rows(found_rows, columns if output is OutputFormat.TABLE else COLUMNS[by], output)
     print_notes("lag", [*offset_notes(lags.values()), *future_notes(lags.values(), times, now)])
+    if seconds:
+        print_notes("lag", unread_notes(lags.values(), read, timeout))
     hidden = [] if groups else [each.id for each in listed if each.id not in lags]
     print_notes("lag", left_out(silent, hidden))
-    raise typer.Exit(ExitStatus.INCOMPLETE if silent or hidden else ExitStatus.OK)
+    is_incomplete = silent or hidden or read.late or any(each.is_incomplete for each in lags.values())
+    raise typer.Exit(ExitStatus.INCOMPLETE if is_incomplete else ExitStatus.OK)
 
 
 def _check_exist(wanted: Iterable[str], cluster: "Cluster", known: list[str]) -> None:
@@ -140,6 +144,7 @@ def rows(
     sums: dict[tuple[Any, ...], tuple[int | None, float | None, int | None]] = {}
     owners: dict[tuple[Any, ...], str] = {}
     unknown: set[tuple[Any, ...]] = set()
+    ageless: set[tuple[Any, ...]] = set()
     for lag in lags:
         names = member_names(lag.group.members)
         if by is By.GROUP:
@@ -154,12 +159,13 @@ def rows(
             of_partition = _seconds(each, times, now)
             sums[key] = total((messages, each.lag)), _max(seconds, of_partition), total((held, each.held))
             if of_partition is None and each.may_lag:
-                unknown.add(key)
+                (ageless if each.lag else unknown).add(key)
             if by is By.PARTITION and each.owner is not None:
                 owners[key] = names[each.owner.id]
-    for key in unknown:
+    for key in unknown | ageless:
         messages, seconds, held = sums[key]
-        sums[key] = messages, seconds or None, held  # 0 would say that there is no lag
+        # The message of unknown age may be the oldest; 0 would say that there is no lag.
+        sums[key] = messages, None if key in ageless else seconds or None, held
     columns = [column.key for column in COLUMNS[by]]
     ordered = sorted(
         sums.items(), key=lambda item: (-(item[1][0] if item[1][0] is not None else -1), item[0])
@@ -196,6 +202,26 @@ def future_notes(
                 f"{lag.group.id}: The first message of {few(ahead)} that is not committed has a timestamp "
                 "in the future, so its age is not known."
             )
+
+
+def unread_notes(lags: Iterable["GroupLag"], read: "FirstMessages", timeout: float) -> Iterator[str]:
+    """Yield of which groups a message that is not committed was not read, or has no timestamp.
+
+    Args:
+        lags: The groups.
+        read: What was read.
+        timeout: The time for it, in seconds.
+    """
+    for lag in lags:
+        firsts = {each.first_uncommitted: each.name for each in lag.partitions if each.lag}
+        ageless = {first: name for first, name in firsts.items() if read.times.get(first) is None}
+        late = [name for first, name in ageless.items() if first in read.late]
+        others = [name for first, name in ageless.items() if first not in read.late]
+        reasons = {f"was not read within {timeout:g} s": late, "cannot be read, or has no timestamp": others}
+        for reason, names in reasons.items():
+            if names:
+                message = f"The first message of {few(names)} that is not committed {reason}"
+                yield f"{lag.group.id}: {message}, so its age is not known."
 
 
 def _max(largest: float | None, value: float | None) -> float | None:

@@ -24,6 +24,8 @@ _SESSION, _HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interv
 _SETTINGS = "partition.assignment.strategy, session.timeout.ms and heartbeat.interval.ms"
 _THERE = ("bidirectional", "upgrade")
 _BACK = ("bidirectional", "downgrade")
+_ALWAYS = {"brokers", "size"}
+"""Subjects of checks that hinder a group after a full stop, too."""
 
 
 class Way(StrEnum):
@@ -150,7 +152,7 @@ def _way(
     if to_go and not is_classic:
         return Way.HALF_BACK
     hindrances = {check.subject for check in checks if check.verdict is Verdict.HINDERS}
-    if hindrances & {"brokers"}:
+    if hindrances & _ALWAYS:
         return Way.NONE
     if not to_go:
         return Way.EMPTY
@@ -221,7 +223,10 @@ def _size(members: int, settings: Mapping[str, str] | None) -> Check:
     if text is None or not text.isdecimal():
         return Check("size", Verdict.UNKNOWN, f"the broker's {_MAX_SIZE} is not known")
     if members > int(text):
-        detail = f"the group has {members} members, and {_MAX_SIZE} is {text}"
+        detail = (
+            f"the group has {members} members, and {_MAX_SIZE} is {text}: raise it in all brokers first, for "
+            "they refuse more members after a full stop, too"
+        )
         return Check("size", Verdict.HINDERS, detail)
     return Check("size", Verdict.FINE, f"{plural(members, 'member')}, and {_MAX_SIZE} is {text}")
 

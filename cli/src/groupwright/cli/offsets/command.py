@@ -86,6 +86,9 @@ def offsets(
     A group with members is not reset (exit status 6), since they would overwrite it: stop them first. Offsets
     outside of a log become its beginning or its end. Partitions whose offset stays are not written.
 
+    LAG counts to the last stable offset, as in the other commands. A file in JSON also has metadata and
+    leader epochs, which are written with its offsets.
+
     Examples:
     - groupwright offsets billing --bootstrap-servers localhost:9092
     - groupwright offsets billing --reset-to duration:1h --topic orders --export before.csv --execute
@@ -192,11 +195,14 @@ def _facts(
     ends, errors = cluster.offsets(chosen, LATEST, topics=topics)
     begins, more_errors = cluster.offsets(chosen, EARLIEST, topics=topics)
     errors |= more_errors
+    stable, more_errors = cluster.offsets(chosen, LATEST, topics=topics, read_committed=True)
+    errors |= more_errors
     at_time: dict[TopicPartitionKey, int | None] = {}
     if isinstance(target, Timestamp):
         at_time, more_errors = cluster.offsets(chosen, target.milliseconds, topics=topics)
         errors |= more_errors
-    return Facts(committed, begins, ends, at_time, errors, {name: each.id for name, each in topics.items()})
+    ids = {name: each.id for name, each in topics.items()}
+    return Facts(committed, begins, ends, at_time, errors, ids, stable)
 
 
 def _export(cluster: "Cluster", path: Path, plan: "list[PlannedPartition]") -> None:

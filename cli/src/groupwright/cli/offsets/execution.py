@@ -34,7 +34,9 @@ def execute(cluster: Cluster, group: str, plan: Sequence[PlannedPartition]) -> E
             written, since no broker responded.
     """
     changes = [each for each in plan if each.is_change]
-    resets = {each.key: CommittedOffset(each.after) for each in changes if each.after is not None}
+    resets = {
+        each.key: each.restored or CommittedOffset(each.after) for each in changes if each.after is not None
+    }
     deletions = [each.key for each in changes if each.after is None]
     answers: dict[TopicPartitionKey, str | None] = {}
     try:
@@ -62,7 +64,7 @@ def failures(
     answers: Mapping[TopicPartitionKey, str | None],
     held: Mapping[TopicPartitionKey, CommittedOffset],
 ) -> dict[TopicPartitionKey, str]:
-    """Return why partitions do not have their planned offset, by what the broker holds.
+    """Return why partitions do not have their planned offset and metadata, by what the broker holds.
 
     Args:
         plan: The plan.
@@ -73,9 +75,11 @@ def failures(
     for each in plan:
         if not each.is_change:
             continue
-        offset = held[each.key].offset if each.key in held else None
-        if offset == each.after:
+        present = held.get(each.key)
+        if each.is_held(present):
             continue  # as planned, even if the response to the write was lost
         reason = answers.get(each.key) or "accepted, and then changed by another client"
-        found[each.key] = f"{reason}; its offset is {'none' if offset is None else offset}"
+        offset = "none" if present is None else present.offset
+        metadata = ", with other metadata" if offset == each.after else ""
+        found[each.key] = f"{reason}; its offset is {offset}{metadata}"
     return found

@@ -5,17 +5,37 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from groupwright.cli._cluster.model import CommittedOffset
 from groupwright.cli._command_line.exit import CommandError, ExitStatus, unusable_file
 from groupwright.core import TopicPartitionKey
 
 _FIELDS = ("topic", "partition", "offset")
+_LARGEST_EPOCH = 2**31 - 1
 
 
-def read_offsets(path: Path, group: str) -> tuple[dict[TopicPartitionKey, int], dict[str, str]]:
-    """Return the offsets in a file, and the ids of topics, as far as it has them.
+class _Entry(NamedTuple):
+    """An offset in a file.
+
+    Attributes:
+        place: The line or the entry.
+        topic_id: The topic's id; empty if the file has none.
+        commit: The offset with its leader epoch and metadata; None if the file has neither.
+    """
+
+    place: str
+    topic: str
+    partition: int
+    offset: int
+    topic_id: str = ""
+    commit: CommittedOffset | None = None
+
+
+def read_offsets(
+    path: Path, group: str
+) -> tuple[dict[TopicPartitionKey, int], dict[str, str], dict[TopicPartitionKey, CommittedOffset]]:
+    """Return the offsets in a file; as far as it has them, the ids of topics, leader epochs and metadata.
 
     Args:
         path: A `.json` file as `write_offsets` writes it; any other name is CSV: topic,partition,offset, or
@@ -27,42 +47,44 @@ def read_offsets(path: Path, group: str) -> tuple[dict[TopicPartitionKey, int], 
     """
     offsets: dict[TopicPartitionKey, int] = {}
     topic_ids: dict[str, str] = {}
+    commits: dict[TopicPartitionKey, CommittedOffset] = {}
     try:
         text = path.read_text(encoding="utf-8-sig")
-        for place, topic, partition, offset, topic_id in (_json if path.suffix == ".json" else _csv)(
-            text, group
-        ):
-            if partition < 0 or offset < 0:
-                raise ValueError(f"{place}: partitions and offsets are not negative")  # noqa: TRY301
-            if (topic, partition) in offsets:
-                raise ValueError(f"{place}: {topic}-{partition} has an offset already")  # noqa: TRY301
-            offsets[topic, partition] = offset
-            if topic_id:
-                topic_ids[topic] = topic_id
+        for each in (_json if path.suffix == ".json" else _csv)(text, group):
+            key = each.topic, each.partition
+            if each.partition < 0 or each.offset < 0:
+                raise ValueError(f"{each.place}: partitions and offsets are not negative")  # noqa: TRY301
+            if key in offsets:
+                raise ValueError(f"{each.place}: {each.topic}-{each.partition} has an offset already")  # noqa: TRY301
+            offsets[key] = each.offset
+            if each.topic_id:
+                topic_ids[each.topic] = each.topic_id
+            if each.commit is not None:
+                commits[key] = each.commit
     except (OSError, ValueError) as error:
         raise unusable_file(path, "read", error) from None
     if not offsets:
         raise CommandError(f"{path} has no offsets of the group {group!r}", ExitStatus.USAGE)
-    return offsets, topic_ids
+    return offsets, topic_ids, commits
 
 
-def _csv(text: str, group: str) -> Iterator[tuple[str, str, int, int, str]]:
+def _csv(text: str, group: str) -> Iterator[_Entry]:
     reader = csv.reader(io.StringIO(text))
     for number, cells in enumerate(([cell.strip() for cell in row] for row in reader), start=1):
         if not any(cells) or (number == 1 and tuple(cells[-3:]) == _FIELDS):
             continue
         try:
             *groups, topic, partition, offset = cells
-            row = f"line {number}", topic, int(partition), int(offset), ""
+            row = _Entry(f"line {number}", topic, int(partition), int(offset))
         except ValueError:
-            groups, row = ["", ""], ("", "", 0, 0, "")
-        if len(groups) > 1 or not row[1]:
+            groups, row = ["", ""], _Entry("", "", 0, 0)
+        if len(groups) > 1 or not row.topic:
             raise ValueError(f"line {number} is not topic,partition,offset: {','.join(cells)!r}")
         if groups in ([], [group]):
             yield row
 
 
-def _json(text: str, group: str) -> Iterator[tuple[str, str, int, int, str]]:
+def _json(text: str, group: str) -> Iterator[_Entry]:
     document = json.loads(text)
     if not isinstance(document, list):
         raise ValueError('write a list: [{"topic": "orders", "partition": 0, "offset": 123}]')  # noqa: TRY004
@@ -70,9 +92,22 @@ def _json(text: str, group: str) -> Iterator[tuple[str, str, int, int, str]]:
         match row:
             case {"topic": str(topic), "partition": int(partition), "offset": int(offset)}:
                 if row.get("group", group) == group:
-                    yield f"entry {index}", topic, partition, offset, str(row.get("topic_id") or "")
+                    place, topic_id = f"entry {index}", str(row.get("topic_id") or "")
+                    yield _Entry(place, topic, partition, offset, topic_id, _commit(place, offset, row))
             case _:
                 raise ValueError(f"entry {index} has no topic, partition and offset: {json.dumps(row)}")
+
+
+def _commit(place: str, offset: int, row: Mapping[str, Any]) -> CommittedOffset | None:
+    """Return the offset of an entry with its leader epoch and metadata; None if it has neither."""
+    if row.keys().isdisjoint({"leader_epoch", "metadata"}):
+        return None
+    match row.get("leader_epoch"), row.get("metadata"):
+        case (None | int() as epoch, None | str() as metadata) if 0 <= (epoch or 0) <= _LARGEST_EPOCH:
+            return CommittedOffset(offset, epoch, metadata or "")
+    raise ValueError(
+        f"{place}: leader_epoch is a number from 0 on or null, and metadata is text: {json.dumps(row)}"
+    )
 
 
 def write_offsets(

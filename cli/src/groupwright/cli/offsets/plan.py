@@ -16,6 +16,7 @@ class Facts:
         committed: The committed offsets.
         begins: Beginnings of the logs.
         ends: Ends of the logs.
+        stable: Last stable offsets of the logs.
         at_time: Offsets of the first messages at or after the target's time; None where there is none.
         errors: Why the offsets of a log are not known.
         topic_ids: Ids of the topics that exist.
@@ -27,10 +28,17 @@ class Facts:
     at_time: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
     errors: Mapping[TopicPartitionKey, str] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    stable: Mapping[TopicPartitionKey, int | None] = field(default_factory=dict)
 
     def row(self, key: TopicPartitionKey) -> "PlannedPartition":
         """Return a partition without a plan."""
-        return PlannedPartition(*key, self.committed.get(key), self.begins.get(key), self.ends.get(key))
+        return PlannedPartition(
+            *key,
+            self.committed.get(key),
+            self.begins.get(key),
+            self.ends.get(key),
+            stable=self.stable.get(key),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,8 @@ class PlannedPartition:
         after: The offset after; None if there is none.
         note: Why `after` is not what was asked for; empty if it is.
         error: Why there is no plan for the partition; empty if there is.
+        restored: The offset after with its leader epoch and metadata, if a file has them; else None.
+        stable: The last stable offset; None if it is not known.
     """
 
     topic: str
@@ -54,6 +64,8 @@ class PlannedPartition:
     after: int | None = None
     note: str = ""
     error: str = ""
+    restored: CommittedOffset | None = None
+    stable: int | None = field(default=None, kw_only=True)
 
     @property
     def key(self) -> TopicPartitionKey:
@@ -72,12 +84,20 @@ class PlannedPartition:
 
     @property
     def is_change(self) -> bool:
-        """True if the plan changes the partition's offset."""
-        return not self.error and self.after != self.before
+        """True if the plan changes the partition's offset, or its metadata."""
+        return not self.error and not self.is_held(self.committed)
+
+    def is_held(self, committed: CommittedOffset | None) -> bool:
+        """Return whether a committed offset is the planned one, with its metadata if those are planned."""
+        offset = None if committed is None else committed.offset
+        has_metadata = (
+            self.restored is None or committed is None or committed.metadata == self.restored.metadata
+        )
+        return offset == self.after and has_metadata
 
     @property
     def lag(self) -> int | None:
-        """Messages from the committed offset to the end of the log; None if it is not known, or beyond it."""
+        """Messages from the committed to the last stable offset; None if not known, or beyond the end."""
         return self._lag_from(self.before)
 
     @property
@@ -88,7 +108,8 @@ class PlannedPartition:
     def _lag_from(self, offset: int | None) -> int | None:
         if offset is None or self.end is None or offset > self.end:
             return None
-        return max(0, self.end - max(offset, self.begin or 0))
+        readable = self.end if self.stable is None else min(self.stable, self.end)
+        return max(0, readable - max(offset, self.begin or 0))
 
 
 def shown(partitions: Iterable[TopicPartitionKey], facts: Facts) -> list[PlannedPartition]:
@@ -108,7 +129,7 @@ def planned_reset(
     """Return the plan of a reset.
 
     Offsets outside of a log become its beginning or its end. A file's offset beyond the end has no plan: it
-    is of another log.
+    is of another log. A file's leader epochs and metadata go with its offsets.
     """
     return [_reset(key, target, facts) for key in partitions]
 
@@ -138,7 +159,23 @@ def _reset(key: TopicPartitionKey, target: Target, facts: Facts) -> PlannedParti
         note = f"{wanted} is before the log: its beginning"
     elif after < wanted:
         note = f"{wanted} is beyond the log: its end"
+    elif isinstance(target, Offsets):
+        return _restored(replace(row, after=after), target)
     return replace(row, after=after, note=note)
+
+
+def _restored(row: PlannedPartition, file: Offsets) -> PlannedPartition:
+    """Return a partition, which gets its offset of a file, with the leader epoch and metadata there.
+
+    A leader epoch without the topic's id may be of a former topic.
+    """
+    commit = file.commits.get(row.key)
+    if commit is not None and row.topic not in file.topic_ids:
+        commit = replace(commit, leader_epoch=None)
+    restored = replace(row, restored=commit)
+    has_other_metadata = restored.is_change and row.after == row.before
+    note = "the offset stays, with the metadata of the file" if has_other_metadata else ""
+    return replace(restored, note=note)
 
 
 def _of_former_topic(row: PlannedPartition, file: Offsets, end: int, facts: Facts) -> str:
@@ -164,7 +201,7 @@ def _wanted(
             return end, ""
         case Offset(offset):
             return offset, ""
-        case Offsets(_, offsets):
+        case Offsets(offsets=offsets):
             return offsets[row.key], ""
         case Shift(by):
             return (None, "has no committed offset to shift") if row.before is None else (row.before + by, "")

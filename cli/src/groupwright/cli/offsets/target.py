@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from groupwright.cli._cluster.model import CommittedOffset
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli.offsets.files import read_offsets
 from groupwright.core import TopicPartitionKey
@@ -48,11 +49,17 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """An offset for each partition, from a file, and the ids of topics that the file has."""
+    """An offset for each partition, from a file.
+
+    Attributes:
+        topic_ids: The ids of topics that the file has.
+        commits: The offsets with the leader epochs and metadata that the file has.
+    """
 
     path: Path
     offsets: Mapping[TopicPartitionKey, int]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    commits: Mapping[TopicPartitionKey, CommittedOffset] = field(default_factory=dict)
 
 
 Target = LogEnd | Timestamp | Offset | Shift | Offsets

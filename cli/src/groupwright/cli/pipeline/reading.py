@@ -13,7 +13,7 @@ from groupwright.cli.pipeline.deploys import simulated_deploys
 from groupwright.core.assignor_traits import BROKERS, KAFKAS
 from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline.errors import spark_errors
-from groupwright.pipeline.jobs import Settings, with_consumer_members
+from groupwright.pipeline.jobs import Settings, group_history
 from groupwright.pipeline.report import Compared, TimeRange, write_report
 from groupwright.pipeline.what_if import (
     ASSUMPTIONS,
@@ -178,14 +178,14 @@ def export_tables(spark: SparkSession, settings: Settings, names: Sequence[str],
 
 
 def read_all(spark: SparkSession, settings: Settings) -> Mapping[str, DataFrame]:
-    """Return all tables by name; `group_members` includes the members of KIP-848 groups.
+    """Return all tables by name, with the generations and members of `group_history`.
 
     Raises:
         TablesError: The tables cannot be opened.
     """
     tables = open_tables(spark, settings.tables, settings.format)
     found = {name: tables.read(table) for name, table in schemas.TABLES.items()}
-    return {**found, schemas.GROUP_MEMBERS.name: with_consumer_members(tables)}
+    return {**found, **group_history(tables)}
 
 
 def replay(tables: Mapping[str, DataFrame], assignors: Sequence[str] | None) -> DataFrame:

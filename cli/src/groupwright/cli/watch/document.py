@@ -26,6 +26,7 @@ def _json(value: Any) -> Any:
         case LagRate():
             return {
                 "messages": value.lag,
+                "unknown_partitions": value.unknown,
                 "produced_per_second": _rounded(value.produced),
                 "consumed_per_second": _rounded(value.consumed),
                 "trend": value.trend.value,

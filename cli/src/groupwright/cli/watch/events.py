@@ -33,7 +33,7 @@ class MemberView:
         assigned: Its partitions; those before the rebalance, while they are not known. Empty if those are not
             known either.
         recent: Those of them that it gained recently.
-        lag: Lag of its partitions; None if it is not known.
+        lag: Lag of its partitions; None if it is not known, such as without the end of a log.
         is_behind: Whether it has not reached its target assignment (KIP-848).
     """
 

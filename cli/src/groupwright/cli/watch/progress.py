@@ -36,16 +36,18 @@ class LagRate:
 
     Attributes:
         lag: Messages; None if the lag of no partition is known.
+        unknown: Partitions that the lag and the rates leave out, since the end of their log is not known.
         produced: Messages a second by which the last stable offsets of the group's partitions advance; None
             before the second snapshot.
         consumed: Messages a second that the group committed, likewise.
-        trend: Direction of the lag.
+        trend: Direction of the lag; not known while partitions are left out.
     """
 
     lag: int | None = None
     produced: float | None = None
     consumed: float | None = None
     trend: Trend = Trend.UNKNOWN
+    unknown: int = 0
 
     @property
     def growth(self) -> float:
@@ -104,10 +106,12 @@ class Progress:
             {(each.topic, each.partition): each for each in lag.partitions},
             self._partitions,
         )
-        before = {  # without those of a topic that was created again
+        before = {  # without those of a topic that was created again, and those that the lag leaves out
             key: former[key]
             for key, each in self._partitions.items()
-            if key in former and former[key].log == each.log
+            if key in former
+            and former[key].log == each.log
+            and not (former[key].is_log_unknown or each.is_log_unknown)
         }
         produced = consumed = 0
         for key, each in self._partitions.items():
@@ -125,20 +129,22 @@ class Progress:
         """Return the lag and its rates."""
         lags = [each.lag for each in self._partitions.values() if each.lag is not None]
         lag = sum(lags) if lags else None
+        unknown = len(self.unknown())
+        is_settled = lag == 0 and not unknown
         seconds = self._samples[-1].time - self._samples[0].time if self._samples else 0.0
         if seconds <= 0:
-            return LagRate(lag, trend=Trend.UNKNOWN if lag or lag is None else Trend.NONE)
+            return LagRate(lag, trend=Trend.NONE if is_settled else Trend.UNKNOWN, unknown=unknown)
         produced = (self._samples[-1].produced - self._samples[0].produced) / seconds
         consumed = self._consumed()
-        if lag is None or (lag and seconds < _TREND_SECONDS):
-            trend = Trend.UNKNOWN
-        elif not lag:
+        if is_settled:
             trend = Trend.NONE
+        elif lag is None or unknown or seconds < _TREND_SECONDS:
+            trend = Trend.UNKNOWN
         elif abs(produced - consumed) <= _STEADY * max(produced, consumed):
             trend = Trend.STEADY
         else:
             trend = Trend.GROWING if produced > consumed else Trend.DRAINING
-        return LagRate(lag, produced, consumed, trend)
+        return LagRate(lag, produced, consumed, trend, unknown)
 
     def _consumed(self) -> float:
         """Return the rate of consumption from one commit to another.
@@ -172,6 +178,10 @@ class Progress:
     def lags(self) -> dict[TopicPartitionKey, int]:
         """Return the lag of each partition, as far as it is known."""
         return {key: each.lag for key, each in self._partitions.items() if each.lag is not None}
+
+    def unknown(self) -> frozenset[TopicPartitionKey]:
+        """Return the partitions whose log end is not known."""
+        return frozenset(key for key, each in self._partitions.items() if each.is_log_unknown)
 
 
 def _advance(before: int | None, after: int | None) -> int:

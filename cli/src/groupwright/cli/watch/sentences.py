@@ -111,13 +111,14 @@ def lag(rate: LagRate) -> str:
     """Return the lag with its rates."""
     if rate.lag is None:
         return "lag not known"
+    unknown = f" ({plural(rate.unknown, 'partition')} not known)" if rate.unknown else ""
     rates = (
         ""
         if rate.produced is None
         else f", {rate.produced:,.1f}/s produced, {rate.consumed or 0:,.1f}/s consumed"
     )
     text = trend(rate)
-    return f"lag {rate.lag:,}{rates}{f', {text}' if text else ''}"
+    return f"lag {rate.lag:,}{unknown}{rates}{f', {text}' if text else ''}"
 
 
 def trend(rate: LagRate) -> str:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from groupwright.cli._cluster.findings import no_members
 from groupwright.cli._command_line.output import compact, plural
 from groupwright.cli.watch import sentences
 from groupwright.cli.watch.events import MemberView, Rebalanced
@@ -113,7 +114,7 @@ def _head(view: GroupView, now: float) -> Iterator[Text]:
     if view.exists:
         yield Text(f"{count}{sentences.lag(view.lag)}", overflow="fold")
     if view.state == "Empty":
-        yield _warning("The group has no members: nothing is consumed.")
+        yield _warning(no_members(view.protocol_type))
     if view.stalled:
         yield _warning(sentences.stalled(view.stalled).removeprefix("; ").capitalize())
     if view.rebalancing_seconds is not None:

@@ -38,6 +38,7 @@ class GroupView:
 
     Attributes:
         time: The time of the last snapshot.
+        protocol_type: As in `DescribedGroup`: empty if no member has joined it.
         watched_seconds: Time since the first snapshot. Durations are never longer; one that is as long is of
             something that began before, at a time that is not known.
         state_seconds: For how long the state has been seen, since its last rebalance.
@@ -53,6 +54,7 @@ class GroupView:
     group: str
     time: float
     type: str
+    protocol_type: str
     state: str
     watched_seconds: float
     state_seconds: float
@@ -299,13 +301,14 @@ class WatchedGroup:
         """
         if self._lag is None:
             raise ValueError("the group has no snapshot yet")
-        group, lags = self._lag.group, self._progress.lags()
-        members = [self._member(member, lags) for member in group.members]
+        group, lags, unknown = self._lag.group, self._progress.lags(), self._progress.unknown()
+        members = [self._member(member, lags, unknown) for member in group.members]
         rebalanced = self._rebalances[0].time if self._rebalances else self._began
         return GroupView(
             group=group.id,
             time=self._time,
             type=group.type.value,
+            protocol_type=group.protocol_type,
             state=group.state,
             watched_seconds=self._time - self._began,
             state_seconds=self._time - max(self._state_since, rebalanced),
@@ -323,9 +326,14 @@ class WatchedGroup:
             unavailable_reason=self._unavailable_reason,
         )
 
-    def _member(self, member: GroupMember, lags: Mapping[TopicPartitionKey, int]) -> MemberView:
+    def _member(
+        self,
+        member: GroupMember,
+        lags: Mapping[TopicPartitionKey, int],
+        unknown: frozenset[TopicPartitionKey],
+    ) -> MemberView:
         owned = (self._owned or {}).get(member.identity, frozenset())
-        known = [lags[each] for each in owned if each in lags]
+        known = [] if owned & unknown else [lags[each] for each in owned if each in lags]
         return MemberView(
             name=self._names[member.identity],
             id=member.id,
