@@ -52,7 +52,7 @@ _NOW = Row(
         _stat(
             "Since the last refresh",
             "All values are as old as this.",
-            "time() - min(groupwright_exporter_last_refresh_timestamp_seconds{@namespace})",
+            "time() - min(groupwright_exporter_last_refresh_timestamp_seconds{@namespace} > 0)",
             "s",
             limits=(_AGE,),
             runbook="exporter-failing",

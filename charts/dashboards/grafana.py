@@ -255,8 +255,12 @@ def _table(panel: Panel) -> table.Panel:
         links = [
             {
                 "title": title,
-                "url": f"/d/{uid}?var-group=${{__value.raw}}"
-                "&${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}",
+                # Other clusters and namespaces may have a group of this name. A label that the row lacks is
+                # passed as an empty value, which matches series without the label.
+                "url": f"/d/{uid}?var-group=${{__value.raw:percentencode}}"
+                "&var-cluster=${__data.fields.cluster:percentencode}"
+                "&var-namespace=${__data.fields.namespace:percentencode}"
+                "&${datasource:queryparam}&${__url_time_range}",
             }
             for uid, title in _BOARDS.items()
         ]

@@ -33,7 +33,7 @@ _NOW = Row(
         _stat(
             "Since the last progress",
             "Since a batch ended or nothing was left to read, of the job that waits longest.",
-            "time() - min(groupwright_pipeline_last_progress_timestamp_seconds{@namespace})",
+            "time() - min(groupwright_pipeline_last_progress_timestamp_seconds{@namespace} > 0)",
             "s",
             limits=(_STOPPED,),
             runbook="pipeline-stopped",
@@ -47,7 +47,7 @@ _NOW = Row(
         _stat(
             "Since the last refresh",
             "Of the exporter that shows the oldest values.",
-            "time() - min(groupwright_exporter_last_refresh_timestamp_seconds{@namespace})",
+            "time() - min(groupwright_exporter_last_refresh_timestamp_seconds{@namespace} > 0)",
             "s",
             limits=(_AGE,),
             runbook="exporter-failing",
@@ -254,7 +254,7 @@ _EXPORTER = Row(
             (
                 Query(
                     "time() - min by (@target, job) ("
-                    "groupwright_exporter_last_refresh_timestamp_seconds{@namespace})",
+                    "groupwright_exporter_last_refresh_timestamp_seconds{@namespace} > 0)",
                     "{{job}}",
                 ),
             ),

@@ -17,6 +17,8 @@ _RUNS: dict[str, dict[str, Any]] = {
     "stream": {"enabled": True},
 }
 
+_LAKE: dict[str, Any] = {"settings": {**_RUNS["pipeline"]["settings"], "tables": "s3a://history/tables"}}
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a section that is none": ({"dashboard": {"enabled": True}}, "dashboard"),
     "a key with a typo": ({"dashboards": {"enable": True}}, "enable"),
@@ -85,6 +87,38 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {**_RUNS, "pipeline": {**_RUNS["pipeline"], "storage": {"enabled": False}}},
         "pipeline.settings.tables",
     ),
+    "tables of one job in a container without a volume": (
+        {
+            "pipeline": {**_LAKE, "storage": {"enabled": False}},
+            "stream": {"enabled": True, "settings": {"tables": "/history"}},
+        },
+        "stream.settings.tables is /history, a folder in a read-only container",
+    ),
+    "tables beside the volume": (
+        {**_RUNS, "batch": {"enabled": True, "settings": {"tables": "/var/lib/groupwright-daily"}}},
+        "/var/lib/groupwright-daily, a folder in a read-only container: let it be below pipeline.storage",
+    ),
+    "a mount path without the tables": (
+        {**_RUNS, "pipeline": {**_RUNS["pipeline"], "storage": {"mountPath": "/history"}}},
+        "pipeline.settings.tables is /var/lib/groupwright/tables, a folder in a read-only container",
+    ),
+    "a stream and a batch on a volume of one pod": (
+        {
+            "pipeline": {**_LAKE, "storage": {"accessModes": ["ReadWriteOncePod"]}},
+            "stream": {"enabled": True},
+            "batch": {"enabled": True, "settings": {"tables": "s3a://history/daily"}},
+        },
+        "for a stream and a batch make it [ReadWriteOnce] or [ReadWriteMany], or enable one of the jobs",
+    ),
+    "a name that is too long for the Spark operator's runs": (
+        {
+            "fullnameOverride": "n" * 38,
+            "pipeline": {**_LAKE, "storage": {"enabled": False}, "spark": {"mode": "operator"}},
+            "batch": {"enabled": True},
+        },
+        f"would name a run {'n' * 38}-batch-<time>",
+    ),
+    "an address that is a name": ({"pod": {"listenAddress": "localhost"}}, "pod/listenAddress"),
     "a stream and a batch on the same tables": (
         {**_RUNS, "batch": {"enabled": True}},
         "stream and batch both write the tables /var/lib/groupwright/tables",

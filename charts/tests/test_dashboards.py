@@ -1,6 +1,7 @@
 """The chart's dashboards: every query is valid, and every metric is shown."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from charts.dashboards import group, known, promql
+from charts.dashboards import fleet, group, known, promql
 from charts.dashboards.boards import BOARDS, FOLDER, OUTLINE, path
 from charts.dashboards.grafana import page
 from charts.dashboards.limits import VALUES, alerts
@@ -144,6 +145,42 @@ def test_groups_of_different_clusters_are_never_aggregated(board: Board) -> None
     for text, _ in queries(board):
         for naming in promql.namings(promql.parse(text)):
             assert ("cluster" in naming.labels) == ("namespace" in naming.labels), text
+
+
+def test_a_group_in_the_table_leads_to_the_group_of_its_cluster_and_namespace() -> None:
+    """Another cluster or namespace may have a group of the same name."""
+    (columns,) = (
+        panel["fieldConfig"]["overrides"]
+        for panel in panels(fleet.BOARD)
+        if panel["title"] == "Groups" and panel["type"] == "table"
+    )
+    (links,) = (
+        each["value"]
+        for column in columns
+        if column["matcher"] == {"id": "byName", "options": "group"}
+        for each in column["properties"]
+    )
+
+    row = (
+        "var-group=${__value.raw:percentencode}"
+        "&var-cluster=${__data.fields.cluster:percentencode}"
+        "&var-namespace=${__data.fields.namespace:percentencode}"
+    )
+    assert {each["url"].partition("?")[0] for each in links} == {
+        f"/d/{board.uid}" for board in BOARDS if board.scope is Scope.GROUP
+    }
+    for link in links:
+        assert link["url"].partition("?")[2] == f"{row}&${{datasource:queryparam}}&${{__url_time_range}}"
+
+
+@every_board
+def test_a_time_that_is_not_known_yet_is_no_age(board: Board) -> None:
+    """Gauges of the last refresh and the last progress are 0 before the first: 56 years ago."""
+    gauges = (
+        r"groupwright_(?:exporter_last_refresh|pipeline_last_progress)_timestamp_seconds\{[^}]*\}(.{0,4})"
+    )
+    for text, _ in queries(board):
+        assert set(re.findall(gauges, text)) <= {" > 0"}, text
 
 
 def test_what_is_measured_is_shown_or_alerted_on_or_left_out_for_a_reason() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from charts.dashboards import known
+from charts.dashboards import known, promql
 from charts.dashboards.boards import BOARDS
 from charts.dashboards.limits import alerts as alert_values
+from charts.tests.conftest import README
 from charts.tools.rendering import render
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.tools import find_program
@@ -245,6 +246,48 @@ def test_groups_are_told_apart_by_the_labels_that_the_values_name(rules: list[Ru
     by_default = [rule["expr"] for rule in rules]
     assert [expr.replace("cluster, namespace, ", "namespace, ") for expr in by_default] == by_namespace
     assert sum("cluster, namespace, group" in expr for expr in by_default) >= len(by_default) // 2
+
+
+@pytest.mark.parametrize("cluster", ["east", 'east "1"'])
+def test_rules_of_a_release_with_a_cluster_select_its_series_alone(cluster: str) -> None:
+    """Releases for several clusters in one Prometheus have thresholds of their own."""
+    spec = rendered(yaml.safe_dump({"cluster": cluster}))
+
+    for rule in (rule for group in spec["groups"] for rule in group["rules"]):
+        expr = promql.parse(rule["expr"])
+        selecting = [each for each in promql.matchers(expr) if each.label == "cluster"]
+        assert {each.values for each in selecting} == {(cluster,)}, rule
+        assert len(selecting) == len(re.findall(r"\bgroupwright_\w+", rule["expr"])), rule
+
+
+@pytest.mark.parametrize("values", ["", "cluster: east\nalerts: {groupLabels: [namespace, group]}"])
+def test_rules_select_every_cluster_if_groups_have_none(values: str) -> None:
+    """Recorded series without the label would match no selector with it."""
+    spec = rendered(values)
+
+    matchers = [
+        matcher
+        for group in spec["groups"]
+        for rule in group["rules"]
+        for matcher in promql.matchers(promql.parse(rule["expr"]))
+    ]
+    assert matchers
+    assert "cluster" not in {each.label for each in matchers}
+
+
+def test_the_readme_counts_the_alerts_of_the_exporter_and_the_pipeline(alerts: dict[str, Rule]) -> None:
+    words = ("no", "one", "two", "three", "four", "five", "six")
+    about = {
+        prefix: {page for page, rule in alerts.items() if prefix in rule["expr"]}
+        for prefix in ("groupwright_cluster_", "groupwright_exporter_", "groupwright_pipeline_")
+    }
+    fed, watching, pipeline = about.values()
+    of_groups = [page for page in fed if not OF_NO_GROUP.fullmatch(alerts[page]["alert"])]
+    text = " ".join(README.split())
+
+    assert f"to {words[len(fed)]} alerts: {words[len(of_groups)]} about groups, and one" in text
+    assert f"{words[len(watching)].title()} more alerts and the dashboard" in text
+    assert f"which {words[len(pipeline)]} alerts and the dashboard" in text
 
 
 def test_labels_of_the_values_are_on_every_alert() -> None:

@@ -1,5 +1,6 @@
 """Values and what each template makes of them."""
 
+import time
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from charts.tools.rendering import Manifest, from_settings, notes, render
 DOCTOR = "doctor.enabled=true,doctor.consumers.billing.settings.group\\.id=billing"
 EXPORTER = "exporter.enabled=true,exporter.bootstrapServers=kafka:9092"
 STREAM = "stream.enabled=true,pipeline.settings.bootstrap_servers=kafka:9092"
-BATCH = "batch.enabled=true,batch.settings.tables=/daily"
+BATCH = "batch.enabled=true,batch.settings.tables=/var/lib/groupwright/daily"
 LAKE = "pipeline.settings.tables=s3a://history/tables,pipeline.storage.enabled=false"
 OPERATOR = (
     f"{STREAM},{LAKE},pipeline.spark.mode=operator"
@@ -109,6 +110,33 @@ def test_dashboards_lead_to_the_runbooks_of_the_alerts() -> None:
         assert "groupwright/blob/main" not in text
 
 
+@pytest.mark.parametrize(
+    ("labels", "cluster", "namespace"),
+    [
+        (
+            "cluster,namespace,group",
+            "var-cluster=${__data.fields.cluster:percentencode}",
+            "var-namespace=${__data.fields.namespace:percentencode}",
+        ),
+        (
+            "namespace,group",
+            "${cluster:queryparam}",
+            "var-namespace=${__data.fields.namespace:percentencode}",
+        ),
+        ("group", "${cluster:queryparam}", "${namespace:queryparam}"),
+    ],
+)
+def test_a_link_passes_labels_that_the_recorded_series_have(
+    labels: str, cluster: str, namespace: str
+) -> None:
+    maps = made("dashboards.yaml", f"alerts.groupLabels={{{labels}}}")
+
+    (fleet,) = (each["data"] for each in maps if "groupwright-fleet.json" in each["data"])
+    links = [line for line in fleet["groupwright-fleet.json"].splitlines() if "/d/groupwright-" in line]
+    assert len(links) == 2
+    assert all(f"&{cluster}&{namespace}&" in each for each in links)
+
+
 def test_grafanas_operator_loads_each_dashboard_and_the_sidecar_none() -> None:
     manifests = made(
         "dashboards.yaml",
@@ -170,6 +198,18 @@ def test_the_exporter_is_one_pod_which_ends_before_its_successor_starts() -> Non
     assert "--bootstrap-servers=kafka:9092" in container(exporter)["args"]
     assert "--by-partition" not in container(exporter)["args"]
     assert len(pod(exporter)["volumes"]) == 1
+
+
+@pytest.mark.parametrize(("address", "host_and_port"), [("0.0.0.0", "0.0.0.0:9096"), ("::", "[::]:9096")])  # noqa: S104 - of a container
+def test_the_exporter_and_the_streaming_driver_listen_at_the_given_address(
+    address: str, host_and_port: str
+) -> None:
+    listen = f"pod.listenAddress={address}"
+
+    assert f"--host={address}" in container(only("exporter/deployment.yaml", EXPORTER, listen))["args"]
+    assert f"metrics_address={host_and_port}" in container(stream(listen))["args"]
+    operators = only("pipeline/sparkapplication.yaml", OPERATOR, listen)["spec"]["arguments"]
+    assert f"metrics_address={host_and_port}" in operators
 
 
 def test_the_exporter_reads_its_configuration_from_a_secret() -> None:
@@ -393,6 +433,45 @@ def test_the_batch_runs_beside_the_streaming_driver_if_one_node_has_the_volume()
     assert "affinity" not in pod(batch("pipeline.storage.accessModes={ReadWriteMany}"))
 
 
+def test_the_batch_also_has_the_affinity_of_every_pod() -> None:
+    term = "pod.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+    near_kafka = f"{term}.topologyKey=zone,{term}.labelSelector.matchLabels.app=kafka"
+    anti = "pod.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1"
+    kafka = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "kafka"}}}
+
+    affinity = pod(batch(near_kafka, anti))["affinity"]
+
+    first, beside = affinity["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert first == kafka
+    assert beside == {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {
+            "matchLabels": {
+                "app.kubernetes.io/name": "groupwright",
+                "app.kubernetes.io/instance": "tower",
+                "app.kubernetes.io/component": "stream",
+            }
+        },
+    }
+    assert affinity["podAntiAffinity"] == pod(stream(near_kafka, anti))["affinity"]["podAntiAffinity"]
+    others = pod(stream(near_kafka, anti))["affinity"]["podAffinity"]
+    assert others == {"requiredDuringSchedulingIgnoredDuringExecution": [kafka]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "stream.settings.tables=/var/lib/groupwright/stream",
+        "pipeline.settings.tables=/history/tables,pipeline.storage.mountPath=/history/",
+        "pipeline.settings.tables=/mnt/tables,pod.extraVolumeMounts[0].name=a,pod.extraVolumeMounts[0].mountPath=/mnt",
+        # The batch job does not run.
+        "batch.settings.tables=/daily",
+    ],
+)
+def test_tables_may_be_on_any_mounted_volume(settings: str) -> None:
+    assert container(stream(settings))["args"][0] == "driver"
+
+
 def test_the_streaming_driver_is_probed_and_the_batch_is_not() -> None:
     driver = container(stream())
 
@@ -427,6 +506,36 @@ def test_the_spark_operator_restarts_the_streaming_driver_after_any_end() -> Non
     assert driver["livenessProbe"]["httpGet"] == {"path": "/healthy", "port": "metrics"}
     assert "spark.master" not in spec["sparkConf"]
     assert len(made("pipeline/rbac.yaml", OPERATOR)) == 2
+
+
+def test_the_ports_of_a_drivers_template_are_none_that_spark_adds() -> None:
+    """Spark adds its three without a comparison, and Kubernetes rejects two ports of one name."""
+    sparks = {"driver-rpc-port": 7078, "blockmanager": 7079, "spark-ui": 4040}
+
+    stream_spec = only("pipeline/sparkapplication.yaml", OPERATOR)["spec"]
+    batch_spec = only("pipeline/scheduledsparkapplication.yaml", OPERATOR)["spec"]["template"]
+
+    for spec, wanted in ((stream_spec, {"metrics": 9096}), (batch_spec, {})):
+        (driver,) = spec["driver"]["template"]["spec"]["containers"]
+        ports = {each["name"]: each["containerPort"] for each in driver.get("ports", ())}
+        assert ports == wanted
+        assert not ports.keys() & sparks.keys()
+        assert not set(ports.values()) & set(sparks.values())
+        assert spec["sparkConf"]["spark.driver.port"] == str(sparks["driver-rpc-port"])
+        assert spec["sparkConf"]["spark.driver.blockManager.port"] == str(sparks["blockmanager"])
+    # Prometheus finds both endpoints of the monitor by these names.
+    monitor = only("pipeline/podmonitor.yaml", OPERATOR, "stream.podMonitor.enabled=true")
+    monitored = {each["port"] for each in monitor["spec"]["podMetricsEndpoints"]}
+    assert monitored == {"metrics", "spark-ui"}
+
+
+def test_the_spark_operators_runs_have_names_that_fit_into_a_label() -> None:
+    longest = "n" * 37
+
+    application = only("pipeline/scheduledsparkapplication.yaml", OPERATOR, f"fullnameOverride={longest}")
+
+    run = f"{application['metadata']['name']}-{time.time_ns()}"
+    assert len(run) == 63
 
 
 def test_the_spark_operator_runs_one_batch_at_a_time_and_ends_it_at_its_deadline() -> None:

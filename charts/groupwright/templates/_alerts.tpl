@@ -27,8 +27,8 @@ annotations:
 
 {{/*
 How often a group has rebalanced in a window. All members see the same rebalances, so the group's number is that of the
-member that saw most. Takes by and window.
+member that saw most. Takes by, window, and `and`: matchers after a comma, or nothing.
 */}}
 {{- define "groupwright.rebalances" -}}
-max by ({{ .by }}) (sum without (protocol, outcome) (increase(groupwright_rebalances_total{outcome!="failed"}[{{ .window }}])))
+max by ({{ .by }}) (sum without (protocol, outcome) (increase(groupwright_rebalances_total{outcome!="failed"{{ .and }}}[{{ .window }}])))
 {{- end -}}

@@ -30,7 +30,7 @@ app.kubernetes.io/part-of: groupwright
 {{- end }}
 {{- end -}}
 
-{{/* A pod's fields up to its containers. */}}
+{{/* A pod's fields up to its containers. Takes root and, optionally, token, and affinity in place of the user's. */}}
 {{- define "groupwright.pod" -}}
 serviceAccountName: {{ include "groupwright.serviceAccountName" .root }}
 automountServiceAccountToken: {{ .token | default false }}
@@ -54,7 +54,7 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with default .affinity .root.Values.pod.affinity }}
+{{- with default .root.Values.pod.affinity .affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}

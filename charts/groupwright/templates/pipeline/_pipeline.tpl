@@ -33,11 +33,32 @@
 {{- if and (include "groupwright.pipeline.executors" .) (not (include "groupwright.pipeline.shared" .)) -}}
 {{- fail (printf "pipeline.storage.accessModes is %s, which executors on other nodes cannot mount: with pipeline.spark.mode=%s make it [ReadWriteMany], or set pipeline.storage.enabled=false and let pipeline.settings.tables be a URI" (toJson .Values.pipeline.storage.accessModes) .Values.pipeline.spark.mode) -}}
 {{- end -}}
-{{- $tables := .Values.pipeline.settings.tables -}}
-{{- if and (not .Values.pipeline.storage.enabled) (hasPrefix "/" $tables) -}}
-{{- fail (printf "pipeline.settings.tables is %s, a folder in a read-only container: let it be a URI, such as hdfs://namenode/groupwright, or set pipeline.storage.enabled=true" $tables) -}}
+{{- $root := . -}}
+{{- $mounts := list -}}
+{{- if .Values.pipeline.storage.enabled }}{{ $mounts = append $mounts .Values.pipeline.storage.mountPath }}{{ end -}}
+{{- range .Values.pod.extraVolumeMounts }}{{ $mounts = append $mounts .mountPath }}{{ end -}}
+{{- range $job := list "stream" "batch" -}}
+{{- $values := get $root.Values $job -}}
+{{- $tables := get (merge (dict) $values.settings $root.Values.pipeline.settings) "tables" | default "" -}}
+{{- if and $values.enabled (hasPrefix "/" $tables) -}}
+{{- $mounted := false -}}
+{{- range $mounts -}}
+{{- if hasPrefix (printf "%s/" (trimSuffix "/" .)) (printf "%s/" $tables) }}{{ $mounted = true }}{{ end -}}
+{{- end -}}
+{{- if not $mounted -}}
+{{- $key := printf "%s.settings.tables" (hasKey $values.settings "tables" | ternary $job "pipeline") -}}
+{{- if $root.Values.pipeline.storage.enabled -}}
+{{- fail (printf "%s is %s, a folder in a read-only container: let it be below pipeline.storage.mountPath (%s), or a URI, such as hdfs://namenode/groupwright" $key $tables $root.Values.pipeline.storage.mountPath) -}}
+{{- else -}}
+{{- fail (printf "%s is %s, a folder in a read-only container: let it be a URI, such as hdfs://namenode/groupwright, or set pipeline.storage.enabled=true" $key $tables) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.stream.enabled .Values.batch.enabled -}}
+{{- if and .Values.pipeline.storage.enabled (has "ReadWriteOncePod" .Values.pipeline.storage.accessModes) -}}
+{{- fail (printf "pipeline.storage.accessModes is %s, which one pod at a time can mount, and the stream's pod never ends: for a stream and a batch make it [ReadWriteOnce] or [ReadWriteMany], or enable one of the jobs" (toJson .Values.pipeline.storage.accessModes)) -}}
+{{- end -}}
 {{- $stream := merge (dict) .Values.stream.settings .Values.pipeline.settings -}}
 {{- $batch := merge (dict) .Values.batch.settings .Values.pipeline.settings -}}
 {{- if eq $stream.tables $batch.tables -}}
@@ -46,19 +67,21 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The batch job's driver goes where the streaming driver has the volume, if it can be on one node alone. */}}
+{{/*
+The user's affinity, and for the batch job's driver a term more if the volume can be on one node alone: it goes where the
+streaming driver is.
+*/}}
 {{- define "groupwright.pipeline.affinity" -}}
+{{- $affinity := deepCopy .root.Values.pod.affinity -}}
 {{- if and (eq .component "batch") .root.Values.stream.enabled (not (include "groupwright.pipeline.shared" .root)) -}}
-podAffinity:
-  requiredDuringSchedulingIgnoredDuringExecution:
-    - topologyKey: kubernetes.io/hostname
-      labelSelector:
-        matchLabels:
-          {{- include "groupwright.selectorLabels" .root | nindent 10 }}
-          app.kubernetes.io/component: stream
-{{- else -}}
-{}
+{{- $labels := include "groupwright.selectorLabels" .root | fromYaml -}}
+{{- $_ := set $labels "app.kubernetes.io/component" "stream" -}}
+{{- $beside := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" $labels) -}}
+{{- $pods := get $affinity "podAffinity" | default dict -}}
+{{- $terms := append (get $pods "requiredDuringSchedulingIgnoredDuringExecution" | default list) $beside -}}
+{{- $_ := set $affinity "podAffinity" (set $pods "requiredDuringSchedulingIgnoredDuringExecution" $terms) -}}
 {{- end -}}
+{{- toYaml $affinity -}}
 {{- end -}}
 
 {{/* Variables of the user, for drivers and executors. */}}
@@ -122,21 +145,30 @@ envFrom:
 {{- end }}
 {{- end -}}
 
-{{/* Ports and probes of a driver. A batch job has neither metrics nor probes: its deadline ends it. Takes root, component. */}}
+{{/*
+Ports and probes of a driver. A batch job has neither metrics nor probes: its deadline ends it. With the Spark
+operator, Spark adds three ports to the template's without a comparison (BasicDriverFeatureStep): driver-rpc-port,
+blockmanager and spark-ui. Kubernetes rejects a container with two ports of one name. Takes root, component.
+*/}}
 {{- define "groupwright.pipeline.ports" -}}
+{{- $operator := include "groupwright.pipeline.operator" .root -}}
+{{- if or (eq .component "stream") (not $operator) }}
 ports:
+  {{- if not $operator }}
   - name: spark-ui
     containerPort: 4040
+  {{- end }}
   {{- if eq .component "stream" }}
   - name: metrics
     containerPort: 9096
   {{- end }}
-  {{- if include "groupwright.pipeline.executors" .root }}
+  {{- if and (include "groupwright.pipeline.executors" .root) (not $operator) }}
   - name: driver
     containerPort: 7078
   - name: blocks
     containerPort: 7079
   {{- end }}
+{{- end }}
 {{- if eq .component "stream" }}
 # Until Spark has started and the lease is acquired, nothing listens.
 startupProbe:
@@ -210,7 +242,7 @@ spec:
       {{- with include "groupwright.pipeline.envFrom" .root }}
       {{- . | nindent 6 }}
       {{- end }}
-      {{- include "groupwright.pipeline.ports" . | nindent 6 }}
+      {{- include "groupwright.pipeline.ports" . | trim | nindent 6 }}
       volumeMounts:
         - name: scratch
           mountPath: /scratch
@@ -305,7 +337,9 @@ driver:
           {{- with include "groupwright.pipeline.envFrom" .root }}
           {{- . | nindent 10 }}
           {{- end }}
-          {{- include "groupwright.pipeline.ports" . | nindent 10 }}
+          {{- with include "groupwright.pipeline.ports" . | trim }}
+          {{- . | nindent 10 }}
+          {{- end }}
           volumeMounts:
             {{- include "groupwright.pipeline.mounts" .root | nindent 12 }}
       volumes:
@@ -390,7 +424,8 @@ executor:
 - --config=/etc/groupwright/settings/{{ $pipeline.existingSecret.key }}
 {{- end }}
 {{- if eq .component "stream" }}
-- metrics_address=0.0.0.0:9096
+{{- $address := .root.Values.pod.listenAddress }}
+- {{ printf "metrics_address=%s:9096" (contains ":" $address | ternary (printf "[%s]" $address) $address) | quote }}
 {{- end }}
 {{- range $key, $value := merge (dict) .values.settings $pipeline.settings }}
 {{- if ne (toString $value) "" }}
