@@ -1,9 +1,11 @@
 """A cluster in containers: needs a container engine, and an image that it has or can get."""
 
+import contextlib
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -232,3 +234,82 @@ def owned_by(pid: int) -> int:
         )
     finally:
         client.close()
+
+
+class Resource:
+    """A container or a network."""
+
+    def __init__(self, labels: dict[str, str], error: str | None = None) -> None:
+        self.attrs = {"Labels": labels}
+        self.removed = 0
+        self._error = error
+
+    def remove(self, **_: object) -> None:
+        self.removed += 1
+        if self._error is not None:
+            raise docker.errors.APIError(self._error)
+
+
+class Resources:
+    """Containers or networks of a stub engine."""
+
+    def __init__(self, *found: Resource) -> None:
+        self._found = found
+
+    def list(self, filters: dict[str, str | list[str]], **_: object) -> list[Resource]:
+        label = filters["label"]
+        wanted = {label} if isinstance(label, str) else set(label)
+        return [
+            each for each in self._found if wanted <= {f"{k}={v}" for k, v in each.attrs["Labels"].items()}
+        ]
+
+
+class StubEngine:
+    """An engine that has these networks, and these containers."""
+
+    def __init__(self, networks: list[Resource], containers: list[Resource]) -> None:
+        self.networks = Resources(*networks)
+        self.containers = Resources(*containers)
+
+
+@pytest.fixture
+def orphaned() -> dict[str, str]:
+    """The labels of a cluster whose owner has ended."""
+    program = subprocess.Popen([sys.executable, "-c", ""])
+    program.wait(PATIENCE)
+    return {**engine.labels("a"), "groupwright.owner": str(program.pid)}
+
+
+def remove_orphans(
+    monkeypatch: pytest.MonkeyPatch, *, networks: list[Resource], containers: list[Resource]
+) -> None:
+    stub = StubEngine(networks, containers)
+    monkeypatch.setattr(engine, "_engine", lambda: contextlib.nullcontext(stub))
+    engine.remove_orphans()
+
+
+def test_clusters_of_ended_processes_are_removed_even_if_another_process_removes_them_too(
+    monkeypatch: pytest.MonkeyPatch, orphaned: dict[str, str]
+) -> None:
+    networks = [Resource(orphaned, "403: network has active endpoints"), Resource(orphaned)]
+    containers = [Resource(orphaned, "409: removal is already in progress"), Resource(engine.labels("b"))]
+
+    remove_orphans(monkeypatch, networks=networks, containers=containers)
+
+    assert [each.removed for each in (*networks, *containers)] == [1, 1, 1, 0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there are no PID namespaces")
+@pytest.mark.parametrize("other", ["_BOOT_ID", "_PROCESS_NAMESPACE"])
+def test_a_cluster_of_another_pid_namespace_is_not_removed(
+    monkeypatch: pytest.MonkeyPatch, orphaned: dict[str, str], tmp_path: Path, other: str
+) -> None:
+    """Its owner's process id is unknown here, though the host's name may be the same."""
+    (tmp_path / "boot").write_text("another")
+    (tmp_path / "pid").symlink_to("pid:[1]")
+    monkeypatch.setattr(engine, other, tmp_path / ("boot" if other == "_BOOT_ID" else "pid"))
+    containers = [Resource(orphaned)]
+
+    remove_orphans(monkeypatch, networks=[], containers=containers)
+
+    assert containers[0].removed == 0

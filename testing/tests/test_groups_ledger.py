@@ -1,6 +1,7 @@
 """The ledger and its check: who owned what, what is lost, what came twice, and whether there was a reason."""
 
 import itertools
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from groupwright.testing.groups import (
     Killed,
     Ledger,
     Left,
+    MemberHistory,
     Produced,
     Rebalanced,
     Redelivery,
@@ -141,6 +143,25 @@ def test_messages_at_the_end_of_a_partition_may_be_late_rather_than_lost() -> No
         "not consumed within 8 s: 3 messages at the end of t [1]",
     ]
     assert story.ledger.unconsumed({(T, 0): 8}) == (Span(T, 0, 2, 4), Span(T, 0, 7, 8))
+
+
+def test_the_end_of_a_partition_may_have_gaps_between_the_produced_messages() -> None:
+    """Markers of transactions and messages of another producer are in between."""
+    story = Story((0, 0, 4), (0, 5, 8), (0, 9, 12), (1, 0, 4), (1, 5, 8))
+    story.assign("a", 0, 1)
+    story.consume("a", 0, 2)
+    story.consume("a", 0, 3, partition=1)
+    story.consume("a", 4, 7, partition=1)
+
+    report = story.ledger.check(waited=8)
+
+    assert report.lost == (Span(T, 1, 3, 4),)
+    assert report.unconsumed == (Span(T, 0, 2, 4), Span(T, 0, 5, 8), Span(T, 0, 9, 12), Span(T, 1, 7, 8))
+    assert report.violations == [
+        "lost: t [1], offset 3",
+        "not consumed within 8 s: 8 messages at the end of t [0]",
+        "not consumed within 8 s: 1 messages at the end of t [1]",
+    ]
 
 
 def test_a_loss_is_not_made_up_for_by_a_duplicate() -> None:
@@ -328,6 +349,40 @@ def test_a_member_that_keeps_what_it_lost_has_no_excuse() -> None:
     story.fault("a", begins=False)
     for offset in range(10, 14):
         story.consume("a", offset, offset + 1)
+    story.revoke("a", 0, lost=True)
+
+    assert len(story.report().conflicts) == 1
+
+
+PAUSE, SUSPEND = "pause polling", "suspend"
+
+
+@pytest.mark.parametrize(
+    ("faults", "times"),
+    [
+        ([(PAUSE, True), (SUSPEND, True), (SUSPEND, False), (PAUSE, False)], [(1, 4), (2, 3)]),
+        ([(PAUSE, True), (SUSPEND, True), (PAUSE, False), (SUSPEND, False)], [(1, 3), (2, 4)]),
+        ([(PAUSE, True), (PAUSE, False), (PAUSE, False)], [(1, 2)]),
+        ([(SUSPEND, True), (SUSPEND, True), (SUSPEND, False)], [(1, 3)]),
+        ([(PAUSE, True), (SUSPEND, False)], [(1, math.inf)]),
+        ([(SUSPEND, False)], []),
+    ],
+    ids=["nested", "crossed", "ended twice", "begun twice", "another one ended", "ended without a begin"],
+)
+def test_each_fault_lasts_from_its_begin_to_its_end(
+    faults: list[tuple[str, bool]], times: list[tuple[float, float]]
+) -> None:
+    events = [Faulted(time, name, begins) for time, (name, begins) in enumerate(faults, start=1)]
+
+    assert MemberHistory("a", events).faults == times
+
+
+def test_a_fault_that_ended_within_another_is_no_excuse_later() -> None:
+    story = Story((0, 0, 20))
+    story.own_and_consume("a", 0, 10)
+    for name, begins in ((PAUSE, True), (SUSPEND, True), (SUSPEND, False), (PAUSE, False)):
+        story.ledger.record("a", Faulted(3.5, name, begins))
+    story.own_and_consume("b", 0, 20)
     story.revoke("a", 0, lost=True)
 
     assert len(story.report().conflicts) == 1

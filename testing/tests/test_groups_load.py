@@ -1,15 +1,17 @@
 """The producer of a group under load: which messages it produces again, and which errors end it."""
 
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from groupwright.core import TopicPartitionKey
+from groupwright.testing._groups import load as load_module
 from groupwright.testing.groups import Load, Produced, Span
-
-if TYPE_CHECKING:
-    from groupwright.core import TopicPartitionKey
+from integration_tests.harness.patience import PATIENCE
+from integration_tests.harness.waiting import holds_within
 
 T = "t"
 
@@ -121,3 +123,38 @@ def test_any_other_error_ends_it(stub: type[StubProducer]) -> None:
 
     assert load.error is not None
     assert "3" not in values(recorded)
+
+
+def test_without_partitions_it_waits_for_some_and_does_not_make_up_for_the_time(
+    stub: type[StubProducer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time = [0.0]
+    partitions: list[TopicPartitionKey] = []
+    rounds: list[int] = []
+    monkeypatch.setattr(load_module, "now", lambda: time[0])
+
+    def present() -> list[TopicPartitionKey]:
+        found = list(partitions)
+        rounds.append(len(found))
+        return found
+
+    recorded: list[Produced] = []
+    with Load(present, 100, {}, recorded.append, stub) as load:
+        time[0] = 1000.0
+        threading.Event().wait(0.2)
+        before = len(rounds)
+        assert before < 100
+        assert holds_within(lambda: len(rounds) >= before + 2, PATIENCE)
+
+        partitions.append((T, 0))
+        assert holds_within(lambda: rounds[-1] == 1, PATIENCE)
+        time[0] = 1000.25
+        assert holds_within(lambda: len(stub.made[0].values) == 25, PATIENCE)
+
+        partitions.clear()
+        time[0] = 1000.5  # the message that was drawn before is produced
+        assert holds_within(lambda: rounds[-1] == 0, PATIENCE)
+        load.stop()
+        load._thread.join(PATIENCE)
+        assert load.ended
+    assert stub.made[0].values == [str(number) for number in range(26)]

@@ -112,6 +112,19 @@ def test_members_that_are_paused_or_have_ended_do_not_count() -> None:
     assert group.unsettled() == "t [2] is owned by no member, t [3] is owned by no member"
 
 
+def test_a_member_is_active_again_once_all_its_faults_have_ended() -> None:
+    (member,) = group_of(a=(0, 1, 2, 3)).members
+
+    member.pause_polling()
+    member._fault("suspend", begins=True)
+    member.resume_polling()
+    member.resume_polling()
+    assert not member.is_active
+
+    member._fault("suspend", begins=False)
+    assert member.is_active
+
+
 def test_a_member_that_ends_by_itself_ends_every_wait() -> None:
     group = group_of(a=(0, 1, 2, 3))
     member = group.members[0]

@@ -368,6 +368,23 @@ def test_a_free_port_that_another_program_takes_in_between_is_changed_for_anothe
             assert kafka.admin().list_topics(timeout=PATIENCE).brokers.keys() == {1}
 
 
+@pytest.mark.slow
+def test_a_port_that_another_broker_takes_in_between_is_changed_for_another(
+    local_kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other broker has the same node id, and answers long before this one's process has ended."""
+    choose = ports.ReservedPorts.choose
+    offers = iter([int(local_kafka.bootstrap_servers.rpartition(":")[2])])
+    monkeypatch.setattr(
+        ports.ReservedPorts, "choose", lambda reserved: next(offers, None) or choose(reserved)
+    )
+
+    with LocalKafka() as kafka:
+        assert kafka.bootstrap_servers != local_kafka.bootstrap_servers
+        found = [each.admin().list_topics(timeout=PATIENCE).cluster_id for each in (kafka, local_kafka)]
+        assert len(set(found)) == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -77,6 +77,18 @@ def test_a_stopped_broker_keeps_its_port(monkeypatch: pytest.MonkeyPatch) -> Non
         assert kafka.admin().list_topics(timeout=PATIENCE).brokers.keys() == {1}
 
 
+def test_a_port_does_not_depend_on_the_seed_of_a_test_and_does_not_change_its_random_numbers() -> None:
+    state = random.getstate()
+    random.seed(1)
+    seeded = random.getstate()
+    drawn = {ports.free_port() for _ in range(2) if random.seed(1) is None}
+    unchanged = random.getstate() == seeded
+    random.setstate(state)
+
+    assert unchanged
+    assert len(drawn) == 2
+
+
 @pytest.mark.usefixtures("two_candidates")
 def test_two_ports_of_one_kafka_differ() -> None:
     reserved = ports.ReservedPorts()

@@ -61,6 +61,40 @@ def test_the_fixtures_are_there_and_start_nothing_by_themselves(user: pytest.Pyt
     assert result.ret == 0, "nothing of a broker was loaded"
 
 
+def test_a_log_that_cannot_be_read_leaves_the_failure_of_a_test_in_sight(user: pytest.Pytester) -> None:
+    user.makepyfile(
+        """
+        import pytest
+        from groupwright.testing import LocalKafka
+
+        class Unreadable(LocalKafka):
+            def log_tail(self, lines=50):
+                raise OSError("the container engine has ended")
+
+        @pytest.fixture
+        def kafka():
+            return Unreadable()
+
+        def test_a(kafka):
+            assert kafka is None
+
+        def test_b():
+            pass
+        """
+    )
+
+    result = user.runpytest_subprocess("-W", "error")
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*assert *Unreadable*",
+            "*Kafka's log*",
+            "The log cannot be read: OSError('the container engine has ended')",
+        ]
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_one_broker_of_the_oldest_line_serves_a_session_and_a_failed_test_shows_its_log(

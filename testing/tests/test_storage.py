@@ -50,6 +50,20 @@ def test_an_id_is_sixteen_bytes_and_never_looks_like_an_option() -> None:
     assert {len(base64.urlsafe_b64decode(each + "==")) for each in ids} == {16}
 
 
+def test_the_cluster_id_is_read_from_kafkas_mark(tmp_path: Path) -> None:
+    storage = node(tmp_path)
+    assert storage.cluster_id is None
+    meta = tmp_path / "meta.properties"
+    meta.write_text("#\n#Mon Nov 30\nversion=1\n")
+    assert storage.cluster_id is None
+
+    meta.write_text("#\n#Mon Nov 30\ncluster.id=Some-Id_1\nversion=1\n")
+
+    assert storage.cluster_id == "Some-Id_1"
+    meta.write_text("cluster.id=chosen\\:by\\=hand\n")
+    assert storage.cluster_id == "chosen:by=hand"
+
+
 def test_a_directory_is_formatted_once_kafka_has_left_its_mark(tmp_path: Path) -> None:
     both = node(tmp_path, log_dirs=f"{tmp_path},/elsewhere")
     assert not both.is_formatted

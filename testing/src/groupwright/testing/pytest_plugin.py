@@ -4,7 +4,6 @@ pytest loads this module wherever Groupwright is installed, so it imports only p
 with the first fixture.
 """
 
-import contextlib
 import re
 import sys
 import uuid
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 if TYPE_CHECKING:
+    from groupwright.testing._kafka.kafka import Kafka
     from groupwright.testing._kafka.local_kafka import LocalKafka
     from groupwright.testing._kafka.settings import Setting
 
@@ -73,11 +73,17 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Add the end of the brokers' logs to the report of a failed test that used them, from any fixture."""
     report = yield
     if report.failed and "groupwright.testing._kafka.kafka" in sys.modules:
-        from groupwright.assignors.errors import GroupwrightError
         from groupwright.testing._kafka.kafka import Kafka
 
         used = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Kafka)]
         for kafka in dict.fromkeys(used):
-            with contextlib.suppress(GroupwrightError):  # closed, or never started
-                report.sections.append(("Kafka's log", kafka.log_tail(_LOG_LINES)))
+            report.sections.append(("Kafka's log", _log_tail(kafka)))
     return report
+
+
+def _log_tail(kafka: "Kafka") -> str:
+    """Return the end of the brokers' logs, or why it cannot be read: an exception would end the session."""
+    try:
+        return kafka.log_tail(_LOG_LINES)
+    except Exception as error:  # noqa: BLE001 - also the container engine's
+        return f"The log cannot be read: {error!r}"

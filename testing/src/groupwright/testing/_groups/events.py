@@ -203,6 +203,9 @@ class Killed(Event):
 class Faulted(Event):
     """A fault began or ended, in which others may be assigned what the member has not revoked.
 
+    Faults with different names may overlap. A fault that begins again before it has ended remains one fault;
+    the end of a fault that has not begun is ignored.
+
     Attributes:
         fault: ``suspend``, ``pause polling``, or another one that a test injects.
         begins: Whether it began.

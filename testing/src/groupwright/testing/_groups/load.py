@@ -116,10 +116,13 @@ class Load:
         started = reported = now()
         sent, coming = 0, self._messages()
         message = next(coming)
+        # The message is None while there are no partitions; messages due meanwhile are not made up for.
         while not self._stopping.is_set() and self.error is None:
             due = int((now() - started) * self._rate)
-            while sent < due and self._send(*message):
+            while message is not None and sent < due and self._send(*message):
                 sent, message = sent + 1, next(coming)
+            if message is None:
+                sent, message = due, next(coming)
             self._producer.poll(0)
             if self._timed_out:
                 self._produce_again()
@@ -128,10 +131,14 @@ class Load:
                 self._report()
             self._stopping.wait(_TICK)
 
-    def _messages(self) -> Iterator[tuple[TopicPartitionKey, int]]:
+    def _messages(self) -> Iterator[tuple[TopicPartitionKey, int] | None]:
+        """Yield a partition and a number for each message; None if there are no partitions."""
         numbers = itertools.count()
         while True:
-            for partition in self._partitions():
+            partitions = self._partitions()
+            if not partitions:
+                yield None
+            for partition in partitions:
                 yield partition, next(numbers)
 
     def _send(self, partition: TopicPartitionKey, number: int) -> bool:

@@ -83,6 +83,7 @@ class LoadedGroup:
             producer: Creates the producer from its configuration.
             producer_config: The producer's configuration besides `bootstrap.servers`.
             directory: Folder for histories and logs of processes, which is kept; by default a temporary one.
+                A member that starts removes an earlier history of its name.
             patience: Timeout in seconds, for conditions and for members that leave.
             on_wait: Called 50 times a second during waits; its exceptions end the wait.
         """

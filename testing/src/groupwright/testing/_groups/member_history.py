@@ -93,6 +93,8 @@ class MemberHistory:
         self.last: dict[TopicPartitionKey, Window] = {}
         self.strays: list[tuple[float, Span]] = []
         self.faults: list[tuple[float, float]] = []
+        self._open_faults: dict[str, int] = {}
+        """The index in `faults` of each fault that has not ended, by its name."""
         for event in self.events:
             self.apply(event)
 
@@ -114,10 +116,10 @@ class MemberHistory:
                 self._end(tuple(self.owned), event.time, End.DIED)
             case Left():
                 self._end(tuple(self.owned), event.time, End.REVOKED)
-            case Faulted(begins=True):
-                self.faults.append((event.time, math.inf))
-            case Faulted():
-                self.faults[-1] = (self.faults[-1][0], event.time)
+            case Faulted(fault=fault, begins=True):
+                self._begin_fault(fault, event.time)
+            case Faulted(fault=fault):
+                self._end_fault(fault, event.time)
             case _:
                 pass
 
@@ -145,6 +147,15 @@ class MemberHistory:
             if (window := self.owned.pop(partition, None)) is not None:
                 window.end, window.ended_by = time, ended_by
                 window.revoking = time if revoking is None else revoking
+
+    def _begin_fault(self, fault: str, time: float) -> None:
+        if fault not in self._open_faults:
+            self._open_faults[fault] = len(self.faults)
+            self.faults.append((time, math.inf))
+
+    def _end_fault(self, fault: str, time: float) -> None:
+        if (index := self._open_faults.pop(fault, None)) is not None:
+            self.faults[index] = (self.faults[index][0], time)
 
     def _consume(self, spans: Iterable[Span], polled: float, time: float) -> None:
         for span in spans:

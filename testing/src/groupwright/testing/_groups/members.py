@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from groupwright.testing._kafka.process import GuardedProcess
 from groupwright.testing.errors import LoadedGroupError
 
 PATIENCE_SECONDS = 60.0
+_STEP_SECONDS = 0.02
 
 
 class Member(ABC):
@@ -38,7 +40,7 @@ class Member(ABC):
         self.name = name
         self._ledger = ledger
         self._patience = patience
-        self._is_faulted = False
+        self._open_faults: set[str] = set()
         self._is_leaving = False
 
     # --- State
@@ -46,7 +48,7 @@ class Member(ABC):
     @property
     def is_active(self) -> bool:
         """True if it polls: it is not leaving, ended, suspended or paused."""
-        return not (self._is_faulted or self._is_leaving or self.has_ended)
+        return not (self._open_faults or self._is_leaving or self.has_ended)
 
     @property
     def was_asked_to_leave(self) -> bool:
@@ -94,12 +96,20 @@ class Member(ABC):
     # --- Faults
 
     def pause_polling(self) -> None:
-        """Stop polling until `resume_polling`; heartbeats continue for `max.poll.interval.ms`."""
+        """Stop polling until `resume_polling`; heartbeats continue for `max.poll.interval.ms`.
+
+        Raises:
+            LoadedGroupError: The member is a process that does not start in time.
+        """
         self._fault("pause polling", begins=True)
         self._pause_polling()
 
     def resume_polling(self) -> None:
-        """Resume polling."""
+        """Resume polling.
+
+        Raises:
+            LoadedGroupError: The member is a process that does not start in time.
+        """
         self._resume_polling()
         self._fault("pause polling", begins=False)
 
@@ -116,7 +126,10 @@ class Member(ABC):
         """
 
     def _fault(self, fault: str, *, begins: bool) -> None:
-        self._is_faulted = begins
+        if begins:
+            self._open_faults.add(fault)
+        else:
+            self._open_faults.discard(fault)
         self._ledger.record(self.name, Faulted(now(), fault, begins))
 
     @abstractmethod
@@ -249,9 +262,10 @@ class ProcessMember(Member):
             config: The configuration, with a `client.id`; its values must be serializable as JSON.
             topics: The topics to subscribe to.
             ledger: Records its events on `refresh`.
-            directory: Folder for its specification, history and log.
+            directory: Folder for its specification, history and log. An earlier history of this name is
+                removed.
             batch: Maximum number of messages per call: 1 for `poll`, more for `consume`.
-            patience: Timeout in seconds for its leaving.
+            patience: Timeout in seconds for its leaving, and for its start if its polling is paused before.
             remove_if_orphaned: A directory to remove if this process dies before the member ends.
 
         Raises:
@@ -270,7 +284,9 @@ class ProcessMember(Member):
             raise LoadedGroupError(
                 f"the configuration of {name} is not serializable as JSON: {error}"
             ) from error
+        history.unlink(missing_ok=True)
         self._reader = HistoryReader(history)
+        self._has_started = False
         self._process = GuardedProcess(
             command, log_path=self._log_path, remove_if_orphaned=remove_if_orphaned
         )
@@ -297,7 +313,9 @@ class ProcessMember(Member):
 
     def refresh(self) -> None:
         """Record the events written to its history since the last call."""
-        self._ledger.record(self.name, *self._reader.read())
+        events = list(self._reader.read())
+        self._has_started = self._has_started or any(isinstance(event, Started) for event in events)
+        self._ledger.record(self.name, *events)
 
     def request_leave(self) -> None:
         """Make it close its consumer and end (SIGTERM); return at once."""
@@ -338,10 +356,21 @@ class ProcessMember(Member):
         self._fault("suspend", begins=False)
 
     def _pause_polling(self) -> None:
+        self._wait_until_started()
         self.signal(signal.SIGUSR1)
 
     def _resume_polling(self) -> None:
+        self._wait_until_started()
         self.signal(signal.SIGUSR2)
+
+    def _wait_until_started(self) -> None:
+        """Wait until it has recorded its start or ended: a signal without a handler would kill it."""
+        deadline = now() + self._patience
+        while not (self._has_started or self.has_ended):
+            if now() >= deadline:
+                raise LoadedGroupError(f"{self.name} did not start within {self._patience:g} s")
+            time.sleep(_STEP_SECONDS)
+            self.refresh()
 
     def signal(self, number: int) -> None:
         """Send its process a signal, if it runs; SIGTERM, SIGUSR1 and SIGUSR2 are the group's own."""

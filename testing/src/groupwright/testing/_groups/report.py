@@ -1,6 +1,6 @@
 """Checks of a group's guarantees: one owner a partition, no message lost, no unexplained duplicates. Pure."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -81,9 +81,8 @@ class Report:
             *(f"not owned: {each}" for each in self.strays),
             *(f"lost: {each}" for each in self.lost),
             *(
-                f"not consumed within {self.waited:g} s: {each.size} messages at the end of "
-                f"{each.topic} [{each.partition}]"
-                for each in self.unconsumed
+                f"not consumed within {self.waited:g} s: {size} messages at the end of {topic} [{number}]"
+                for (topic, number), size in _sizes(self.unconsumed).items()
             ),
             *(f"consumed twice: {each}" for each in self.unexplained),
             *(f"out of order: {each}" for each in self.disordered),
@@ -135,7 +134,7 @@ def check(
     consumed_offsets = _offset_maps(consumed)
     explained, unexplained = _redeliveries(breaches[Rule.CONSUMED_TWICE], judge.members, duplicates_after)
     missing = difference(produced_offsets, consumed_offsets)
-    tails = () if waited is None else tuple(span for span in missing if _is_tail(span, produced_offsets))
+    tails = () if waited is None else tuple(span for span in missing if _is_tail(span, consumed_offsets))
     return Report(
         produced=sum(each.size for each in produced_offsets.values()),
         consumed=sum(span.size for span in consumed),
@@ -161,8 +160,21 @@ def _spans(events: Iterable[Event]) -> Iterator[Span]:
             yield from event.spans
 
 
-def _is_tail(span: Span, produced: Mapping[TopicPartitionKey, OffsetMap[None]]) -> bool:
-    return span.stop == produced[span.topic, span.partition].end
+def _sizes(spans: Iterable[Span]) -> Counter[TopicPartitionKey]:
+    """Return the number of messages by partition."""
+    sizes: Counter[TopicPartitionKey] = Counter()
+    for span in spans:
+        sizes[span.topic, span.partition] += span.size
+    return sizes
+
+
+def _is_tail(span: Span, consumed: Mapping[TopicPartitionKey, OffsetMap[None]]) -> bool:
+    """Return whether no message after the span was consumed.
+
+    The last messages may be several spans: transaction markers and other producers' messages separate them.
+    """
+    offsets = consumed.get((span.topic, span.partition))
+    return offsets is None or offsets.end <= span.start
 
 
 def _conflicts(breaches: Iterable[Breach], members: Mapping[str, MemberHistory]) -> Iterator[str]:

@@ -64,8 +64,8 @@ class KafkaContainers(Kafka):
 
     Clients reach each node on a port of 127.0.0.1. A node keeps its port and its data when it is stopped and
     started. Containers and network are removed when the block ends, or at the latest when the interpreter
-    exits. If the process is killed, the next cluster on this machine removes them. An instance belongs to one
-    thread.
+    exits. If the process is killed, the next cluster on this machine removes them; on Linux, the next one of
+    the same boot and PID namespace. An instance belongs to one thread.
     """
 
     def __init__(

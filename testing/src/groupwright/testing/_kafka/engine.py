@@ -5,6 +5,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 try:
     import docker
@@ -20,6 +21,8 @@ except ImportError as error:
 from groupwright.testing.errors import ContainersUnavailableError
 
 _CLUSTER_LABEL, _OWNER_LABEL, _HOST_LABEL = "groupwright.cluster", "groupwright.owner", "groupwright.host"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_PROCESS_NAMESPACE = Path("/proc/self/ns/pid")
 _ENGINE_REQUEST_SECONDS = 60
 """Timeout of one request to the container engine."""
 _NETWORK_TRIES = 10
@@ -28,7 +31,7 @@ _FIRST_HOST = 10  # after the gateway's address
 
 def labels(cluster: str) -> dict[str, str]:
     """Return the labels of a cluster's containers and network: the cluster, and the process that owns it."""
-    return {_CLUSTER_LABEL: cluster, _OWNER_LABEL: str(os.getpid()), _HOST_LABEL: socket.gethostname()}
+    return {_CLUSTER_LABEL: cluster, _OWNER_LABEL: str(os.getpid()), _HOST_LABEL: _host()}
 
 
 def require_image(image: str) -> None:
@@ -87,20 +90,24 @@ def remove(cluster: str) -> None:
 
 
 def remove_orphans() -> None:
-    """Remove containers and networks whose owner, a process of this machine, has ended.
+    """Remove containers and networks whose owner, a process of this host, has ended.
+
+    Clusters of an earlier boot and of another PID namespace remain: their owners' process ids mean nothing
+    here.
 
     Raises:
         ContainersUnavailableError: No engine responds.
     """
     with _engine() as engine:
-        ours = {"label": f"{_HOST_LABEL}={socket.gethostname()}"}
+        host = f"{_HOST_LABEL}={_host()}"
+        ours = {"label": host}
         found = [
             *engine.containers.list(all=True, filters=ours, ignore_removed=True),
             *engine.networks.list(filters=ours),
         ]
         for owner in {_labels_of(each).get(_OWNER_LABEL, "") for each in found}:
             if owner.isdecimal() and not _is_alive(int(owner)):
-                _remove(engine, f"{_OWNER_LABEL}={owner}", f"{_HOST_LABEL}={socket.gethostname()}")
+                _remove(engine, f"{_OWNER_LABEL}={owner}", host)
 
 
 @contextlib.contextmanager
@@ -121,10 +128,11 @@ def _remove(engine: "docker.DockerClient", *with_labels: str) -> None:
     filters = {"label": list(with_labels)}
     for container in engine.containers.list(all=True, filters=filters, ignore_removed=True):
         # Another process may be removing it too.
-        with contextlib.suppress(docker.errors.NotFound, docker.errors.APIError):
+        with contextlib.suppress(docker.errors.APIError):
             container.remove(force=True, v=True)
     for network in engine.networks.list(filters=filters):
-        with contextlib.suppress(docker.errors.NotFound):
+        # It has active endpoints until another process has removed a container. The next start tries again.
+        with contextlib.suppress(docker.errors.APIError):
             network.remove()
 
 
@@ -141,6 +149,19 @@ def _subnet(network: Network) -> ipaddress.IPv4Network:
 def _labels_of(found: "docker.models.resource.Model") -> dict[str, str]:
     attributes = found.attrs
     return dict(attributes.get("Labels") or attributes.get("Config", {}).get("Labels") or {})
+
+
+def _host() -> str:
+    """Return the host's name, and on Linux its boot and its PID namespace, in which process ids are unique.
+
+    A container with the host's network has the host's name, and process ids of its own.
+    """
+    parts = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        parts.append(_BOOT_ID.read_text().strip())
+    with contextlib.suppress(OSError):
+        parts.append(str(_PROCESS_NAMESPACE.readlink()))
+    return " ".join(parts)
 
 
 def _is_alive(pid: int) -> bool:

@@ -121,6 +121,7 @@ class LocalKafka(Kafka):
         self._on_download = on_download
         self._directory: Path | None = None
         self._process: GuardedProcess | None = None
+        self._cluster_id: str | None = None
         self._owner = os.getpid()
         weakref.finalize(self, _close_for, self._owner, self._cleanup)
 
@@ -252,7 +253,8 @@ class LocalKafka(Kafka):
         """
         process = self._running_process()
         client = self._client_settings(self.bootstrap_servers)
-        if not becomes_ready(process, client, time.monotonic() + timeout):
+        deadline = time.monotonic() + timeout
+        if not becomes_ready(process, client, deadline, cluster_id=self._cluster_id):
             raise LocalKafkaError(f"The broker at {self.bootstrap_servers} is not ready after {timeout:g} s")
 
     def close(self) -> None:
@@ -317,7 +319,7 @@ class LocalKafka(Kafka):
             port = self._port or self._ports.choose()
             try:
                 self._launch(command, port, deadline)
-            except _PortTakenError:
+            except ports.PortTakenError:
                 self.kill()
                 self._controller_port = None
                 if not attempts_left:
@@ -355,7 +357,8 @@ class LocalKafka(Kafka):
             storage.keep()
         self._process = self._spawn(command, "kafka.Kafka", properties)
         client = self._client_settings(f"{ports.HOST}:{port}")
-        if not becomes_ready(self._process, client, deadline):
+        self._cluster_id = storage.cluster_id
+        if not becomes_ready(self._process, client, deadline, cluster_id=self._cluster_id):
             raise self._failure("become ready", self._process, logged)
 
     def _open_directory(self) -> Path:
@@ -399,7 +402,7 @@ class LocalKafka(Kafka):
         reason = (
             f"it took more than {self._startup_timeout:g} s" if code is None else f"its exit code is {code}"
         )
-        error = _PortTakenError if broker_log.says_port_taken(log) else LocalKafkaError
+        error = ports.PortTakenError if broker_log.says_port_taken(log) else LocalKafkaError
         return error(
             f"Kafka {self.version} could not {task}: {reason}. Its log says:",
             log_tail=broker_log.failure(log),
@@ -412,10 +415,6 @@ class LocalKafka(Kafka):
         if self._process is None or not self._process.running:
             raise LocalKafkaError("The broker is not running: start it first")
         return self._process
-
-
-class _PortTakenError(LocalKafkaError):
-    """Another program took the port after it was found free and before the broker opened it."""
 
 
 def _check_arguments(version: object, port: object, heap: object) -> None:

@@ -13,6 +13,12 @@ HOST = "127.0.0.1"
 # some time get that port for its own end; it then connects to itself, and the broker cannot bind it.
 _CANDIDATES = range(20_000, 30_000)
 _TRIES = 200
+_RANDOM = random.SystemRandom()
+"""Independent of the seed of `random`: test processes with equal seeds would draw equal ports."""
+
+
+class PortTakenError(LocalKafkaError):
+    """Another program took the port after it was found free and before the broker opened it."""
 
 
 class ReservedPorts:
@@ -36,7 +42,7 @@ class ReservedPorts:
         Raises:
             LocalKafkaError: No free port was found.
         """
-        for port in random.sample(_CANDIDATES, _TRIES):
+        for port in _RANDOM.sample(_CANDIDATES, _TRIES):
             if port not in self._held and self._hold(port, exclusively=True):
                 return port
         raise LocalKafkaError(

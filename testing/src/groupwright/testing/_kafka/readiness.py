@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from groupwright.testing._kafka.ports import PortTakenError
 from groupwright.testing._kafka.process import GuardedProcess
 from groupwright.testing._kafka.settings import NODE_ID
 
@@ -28,7 +29,11 @@ _PROBE = "groupwright.testing"
 
 
 def becomes_ready(
-    process: GuardedProcess, client_settings: Mapping[str, ClientSetting], deadline: float
+    process: GuardedProcess,
+    client_settings: Mapping[str, ClientSetting],
+    deadline: float,
+    *,
+    cluster_id: str | None,
 ) -> bool:
     """Wait until the broker is in its own metadata response, and coordinates groups.
 
@@ -39,14 +44,18 @@ def becomes_ready(
         process: The broker's process.
         client_settings: A client's configuration, with the broker's address.
         deadline: Deadline in seconds of `time.monotonic()`.
+        cluster_id: The id of the broker's cluster; None if unknown.
 
     Returns:
         False if the process ended or the deadline passed.
+
+    Raises:
+        PortTakenError: A broker of another cluster responds at the address.
     """
     while process.running and time.monotonic() < deadline:
         client = Consumer({**client_settings, "group.id": _PROBE})
         try:
-            if _wait_with(client, process, deadline):
+            if _wait_with(client, process, deadline, cluster_id):
                 return True
         finally:
             client.close()
@@ -56,12 +65,23 @@ def becomes_ready(
     return False
 
 
-def _wait_with(client: Consumer, process: GuardedProcess, deadline: float) -> bool:
+def _wait_with(client: Consumer, process: GuardedProcess, deadline: float, cluster_id: str | None) -> bool:
     """Wait with one client for a ready broker; return False once the broker does not list itself."""
     while process.running and time.monotonic() < deadline:
         with contextlib.suppress(KafkaException):  # no response yet
-            if NODE_ID not in client.list_topics(timeout=_REQUEST_SECONDS).brokers:
+            found = client.list_topics(timeout=_REQUEST_SECONDS)
+            _require_cluster(found.cluster_id, cluster_id)
+            if NODE_ID not in found.brokers:
                 return False
             client.committed([TopicPartition(_PROBE, 0)], timeout=_REQUEST_SECONDS)
             return True
     return False
+
+
+def _require_cluster(found: str | None, expected: str | None) -> None:
+    """Raise if another cluster responded: its broker has the same node id."""
+    if found is not None and expected is not None and found != expected:
+        raise PortTakenError(
+            f"Another Kafka, with the cluster id {found!r}, listens on the port of the broker of the cluster "
+            f"{expected!r}: end it, or choose another port"
+        )

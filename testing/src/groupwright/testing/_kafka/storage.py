@@ -15,6 +15,7 @@ from pathlib import Path
 from groupwright.testing._java.java import cache_directory
 
 _META = "meta.properties"
+_CLUSTER_ID = "cluster.id"
 _CHECKPOINTS = ("bootstrap.checkpoint", "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
 """Paths of the checkpoint before Kafka 4.4, and since."""
 _OF_ONE_NODE = frozenset({"controller.quorum.voters", "listeners", "advertised.listeners", "log.dirs"})
@@ -44,13 +45,23 @@ class NodeStorage:
         """True if it is formatted, that is, has a `meta.properties`."""
         return (self._directory / _META).exists()
 
+    @property
+    def cluster_id(self) -> str | None:
+        """The id of the cluster that it was formatted for; None if it has none."""
+        with contextlib.suppress(OSError):
+            for line in (self._directory / _META).read_text(encoding="utf-8").splitlines():
+                name, _, value = line.partition("=")
+                if name.strip() == _CLUSTER_ID:
+                    return value.strip().replace("\\", "")  # Java escapes punctuation
+        return None
+
     def restore(self) -> bool:
         """Format it as a node of this version and these settings once was; return False if it cannot."""
         if not self._is_kept:
             return False
         meta = {
             "version": "1",
-            "cluster.id": new_id(),
+            _CLUSTER_ID: new_id(),
             "directory.id": new_id(),
             "node.id": self._settings["node.id"],
         }
