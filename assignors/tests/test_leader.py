@@ -13,14 +13,17 @@ from groupwright.assignors import (
     Assignment,
     Assignor,
     AssignorError,
+    CooperativeStickyAssignor,
     Group,
     InvalidInputError,
     JoinedMember,
+    LoadAwareAssignor,
     Member,
     PartitionsByTopic,
     Plan,
     RangeAssignor,
     Subscription,
+    Topic,
     assign,
     builtin_assignors,
     check_assignment,
@@ -362,6 +365,27 @@ def test_a_cooperative_group_gets_no_partition_that_another_member_still_owns() 
         "return withhold_claimed(group, plan) instead of the plan"
     )
     assert assign(Planned({}), Group([Member("c-1", ["t"])], {}), cooperative=True) == {"c-1": {}}
+
+
+@pytest.mark.parametrize("versions", [(1, 1), (1, 3), (3, 1), (3, 3)])
+@pytest.mark.parametrize("kind", [CooperativeStickyAssignor, LoadAwareAssignor])
+def test_a_claim_whose_generation_is_in_the_user_data_is_ranked_by_it(
+    kind: type[CooperativeStickyAssignor | LoadAwareAssignor], versions: tuple[int, int]
+) -> None:
+    """Before version 2 of the subscription. The check took a claim that was out of date for a present one."""
+
+    def joined(id_: str, version: int, partitions: list[int], generation: int) -> JoinedMember:
+        assignor, owned = kind(), PartitionsByTopic({"t": partitions} if partitions else {})
+        if owned:
+            assignor.on_assignment(owned, generation)
+        subscription = Subscription(["t"], assignor.user_data(frozenset({"t"})), owned, generation)
+        return JoinedMember(id_, None, encode_subscription(subscription, version=version))
+
+    newer, older = versions
+    members = [joined("a", newer, [0, 1], 5), joined("b", older, [1, 2], 4), joined("c", older, [], -1)]
+    group = Group(decode_members(members).members, {"t": Topic(6, weights=[1.0] * 6)})
+    given = assign(kind(), group, cooperative=True)
+    assert {owner for owner in "abc" if 1 in given[owner].get("t", [])} == {"a"}
 
 
 def test_checks_tell_what_is_wrong_without_a_leader() -> None:

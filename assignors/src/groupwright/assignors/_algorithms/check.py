@@ -7,6 +7,7 @@ import numpy as np
 
 from groupwright.assignors._algorithms.claims import resolve_claims
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup
+from groupwright.assignors._model.arrays import Int32Array
 from groupwright.assignors._model.assignor import Assignor, check_assignor
 from groupwright.assignors._model.columns import (
     NOT_FOUND,
@@ -16,7 +17,7 @@ from groupwright.assignors._model.columns import (
     PairTable,
     difference,
 )
-from groupwright.assignors._model.group import Group, Member, Topic, subscribed_topics
+from groupwright.assignors._model.group import NO_GENERATION, Group, Member, Topic, subscribed_topics
 from groupwright.assignors._model.partitions import NO_PARTITIONS, PartitionsByTopic, sorted_names
 from groupwright.assignors._wire.owned import OwnedColumns
 from groupwright.assignors.errors import AssignorError, InvalidInputError
@@ -145,9 +146,10 @@ def _check_withheld(group: Group, assignment: Assignment) -> None:
     indexed = IndexedGroup.of(group)
     owners = indexed.owners_of(assignment)
     claims = resolve_claims(indexed, OwnedColumns.of_members(group, indexed.members))
-    not_revoked = np.flatnonzero((owners != UNASSIGNED) & claims.claimed & (owners != claims.owner))
-    if not_revoked.size:
-        partition = not_revoked[0]
+    not_revoked = np.flatnonzero((owners != UNASSIGNED) & claims.claimed & (owners != claims.owner)).tolist()
+    unranked = _unranked(group, not_revoked, indexed, owners) if not_revoked else ()
+    partition = next((each for each in not_revoked if each not in unranked), None)
+    if partition is not None:
         owner = claims.owner[partition]
         rival = "more than one member claims" if owner == UNASSIGNED else f"{indexed.members[owner]!r} owns"
         raise AssignorError(
@@ -155,6 +157,30 @@ def _check_withheld(group: Group, assignment: Assignment) -> None:
             f"[{indexed.partition[partition]}] to {indexed.members[owners[partition]]!r} "
             f"while {rival} it: return withhold_claimed(group, plan) instead of the plan"
         )
+
+
+def _unranked(
+    group: Group, partitions: Collection[int], indexed: IndexedGroup, owners: Int32Array
+) -> frozenset[int]:
+    """Return those of the partitions whose claims only the assignor can rank, which go to a claimant.
+
+    Members with subscriptions before version 2 may send the generations of their claims in the user data.
+    """
+    wanted = {
+        (indexed.topics[indexed.topic[each]], int(indexed.partition[each])): each for each in partitions
+    }
+    claimants: dict[int, list[Member]] = {}
+    for member in group.members:
+        for topic, numbers in member.owned.items():
+            for number in numbers:
+                if (each := wanted.get((topic, int(number)))) is not None:
+                    claimants.setdefault(each, []).append(member)
+    return frozenset(
+        each
+        for each, members in claimants.items()
+        if any(member.id == indexed.members[owners[each]] for member in members)
+        and any(member.generation == NO_GENERATION for member in members)
+    )
 
 
 def _check_names(given: tuple[str, ...], known: Collection[str], what: str) -> None:

@@ -26,6 +26,7 @@ _NEARLY_ENOUGH = 0.3  # part of an excess that one move has to lower in a larger
 
 _TRIES = 32
 _TRIED_PARTITIONS = 4_000  # in all tries together
+_TRIED_EXCHANGES = 3_000  # comparisons of two members' partitions after which no further try begins
 _THINNED_TO = 0.7  # part of the partitions that a further try chooses from
 _ESCAPES = 6  # steps of a further try that may raise the excess
 
@@ -89,6 +90,8 @@ class Mover:
         self._random: random.Random | None = None
         self._is_filled = np.zeros(placement.loads.size, np.bool_)
         """`(members,) bool`: the members that no single partition fills further, in this try."""
+        self._exchanged = 0
+        """Number of pairs of members whose exchanges were compared, in all tries."""
 
     @property
     def cost(self) -> tuple[int, float]:
@@ -118,6 +121,8 @@ class Mover:
         self._fill_at_once()
         start, best = self.placement.owner.copy(), None
         for number in range(max(1, min(_TRIES, _TRIED_PARTITIONS // start.size))):
+            if number and self._exchanged > _TRIED_EXCHANGES:
+                break
             self._random = random.Random(number) if number else None  # noqa: S311 - reproducible, not secret
             self.placement.reset(start)
             if not self._come_within():
@@ -245,6 +250,7 @@ class Mover:
             partners = np.argsort(-room, kind="stable")[: placement.partner_count()]
             for partner in partners.tolist():
                 if partner != giver:
+                    self._exchanged += 1
                     yield from self._exchanges(giver, items, partner, open_room)
 
     # --- Filling -------------------------------------------------------------------------------------
