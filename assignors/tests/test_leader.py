@@ -378,7 +378,7 @@ def test_a_claim_whose_generation_is_in_the_user_data_is_ranked_by_it(
         assignor, owned = kind(), PartitionsByTopic({"t": partitions} if partitions else {})
         if owned:
             assignor.on_assignment(owned, generation)
-        subscription = Subscription(["t"], assignor.user_data(frozenset({"t"})), owned, generation)
+        subscription = Subscription(("t",), assignor.user_data(frozenset({"t"})), owned, generation)
         return JoinedMember(id_, None, encode_subscription(subscription, version=version))
 
     newer, older = versions

@@ -5,6 +5,7 @@ with the reason and its bytes, and the records beside it are what they are witho
 """
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,25 @@ def test_the_reason_names_the_field_and_the_place(
     assert row["error"] == error
     assert row["record_kind"] in {MALFORMED, UNKNOWN}
     assert (row["raw_key"], row["raw_value"]) == (key, value)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "time"),
+    [
+        (253_370_764_799_999, datetime(9998, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)),
+        (253_370_764_800_000, None),
+        (2**63 // 1000, None),
+        (2**63 - 1, None),
+        (-1, None),
+    ],
+)
+def test_a_time_that_python_cannot_represent_is_null(
+    batch: MakeBatch, milliseconds: int, time: datetime | None
+) -> None:
+    value = b"\0\0\1" + bytes(8) + milliseconds.to_bytes(8, "big", signed=True) + b"\0"
+    row = decode_batch(batch([(b"\0\x10\0\1g\0\1r", value)])).to_pylist()[0]
+    assert (row["record_kind"], row["error"]) == ("regular_expression", None)
+    assert row["regular_expression"]["time"] == time
 
 
 def _has_member_error(generation: pa.Scalar) -> bool:

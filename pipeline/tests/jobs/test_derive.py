@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs import derive as derivation
-from groupwright.pipeline._jobs.derive import dates_that_follow, derive, with_consumer_members
+from groupwright.pipeline._jobs.derive import dates_that_follow, derive, group_history, with_consumer_members
 from groupwright.pipeline._tables import Batch, Tables, open_tables
 from groupwright.pipeline.schemas import Table
 
@@ -356,6 +356,33 @@ def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
     add(spark, tables, records, DATES)
     found = with_consumer_members(tables).select("generation", "member_id", "log_offset").collect()
     assert sorted(map(tuple, found)) == [(1, "first", 11), (1, "second", 21)]
+
+
+def test_generations_of_a_recreated_offsets_topic_come_after_those_of_the_former_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The new topic begins at offset 0 again."""
+    where = {"group_id": "billing", "log_partition": 1, "date": START.date()}
+    generations = [
+        {**where, "group_type": "classic", "generation": number, "log_offset": log_offset, "tombstone": False}
+        | {"log_time": START + timedelta(hours=hour)}
+        for number, log_offset, hour in ((7, 100, 1), (1, 0, 3))
+    ]
+    positions = [
+        {"topic": "__consumer_offsets", "topic_id": id_, "sequence": hour, "log_partition": 1}
+        | {"time": START + timedelta(hours=hour), "date": START.date()}
+        for id_, hour in (("former", 2), ("new", 4))
+    ]
+    members = [
+        {name: value for name, value in row.items() if name not in {"group_type", "tombstone"}}
+        | {"member_id": "a"}
+        for row in generations
+    ]
+    rows = {schemas.GROUP_GENERATIONS: generations, schemas.GROUP_MEMBERS: members}
+    tables = open_tables(spark, str(tmp_path))
+    add(spark, tables, {**rows, schemas.READ_POSITIONS: positions}, DATES)
+    for of_table in group_history(tables).values():
+        assert [row.generation for row in of_table.orderBy("log_offset").collect()] == [7, 1]
 
 
 def test_what_follows_a_rebalance_after_midnight_is_its_own(

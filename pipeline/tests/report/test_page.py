@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from groupwright.pipeline._report.detail_queries import _Reported
+from groupwright.pipeline._report.detail_queries import _ownership, _Reported
+from groupwright.pipeline._report.rebalance_events import with_epoch_members
 from groupwright.pipeline.report import Compared, Limits, TimeRange, write_report
 from integration_tests.harness.tools import find_program
 
@@ -219,6 +220,38 @@ def test_reports_of_lost_partitions_are_limited(frames: Any, month: Any) -> None
     tables = frames({"rebalances": rebalances, "client_events": lost})
     reported = _Reported(tables["client_events"], {"audit": [as_event(row) for row in rebalances]}, limits)
     assert [loss.client for loss in reported.losses["audit"]] == [f"client-{n}" for n in range(394, 400)]
+
+
+def test_events_are_those_of_the_group_that_had_the_generation_then(frames: Any, month: Any) -> None:
+    """A group of the same name was deleted half an hour before; it had more members than are shown."""
+    row = next(row for row in month["rebalances"] if row["group_id"] == "audit")
+    former = {**row, **{name: row[name] - timedelta(minutes=30) for name in ("started", "completed")}}
+    events = [
+        {"id": f"{client}-{number}", "group_id": "audit", "client_id": client, "outcome": "completed",
+         "generation": row["generation"], "started_at": at, "ended_at": at}
+        for client, at, count in (
+            ("deleted", former["completed"], 10),
+            ("of last week", row["completed"] - timedelta(days=7), 10),
+            ("new", row["completed"], 2),
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    tables = frames({"client_events": events})
+    shown = [as_event(former), as_event(row)]
+    reported = _Reported(tables["client_events"], {"audit": shown}, Limits(lanes=1))
+    found = [reported.events["audit", row["generation"], each["at"]] for each in shown]
+    assert [[event.client for event in of_one] for of_one in found] == [["deleted"] * 4, ["new"] * 2]
+
+
+def test_a_recreated_share_group_owns_what_its_last_epoch_says(frames: Any) -> None:
+    epochs = [
+        {"group_id": "queue", "group_type": "share", "generation": 1, "completed": MADE_AT + age,
+         "members": [{"member_id": id_, "client_id": id_, "subscribed": [], "assigned": []}]}
+        for id_, age in (("a", timedelta(0)), ("b", timedelta(days=1)))
+    ]  # fmt: skip
+    members = with_epoch_members(frames({"group_epochs": epochs}))
+    owners = _ownership(members, ["queue"], Limits())["queue"]
+    assert [id_ for id_, _ in owners.members] == ["b"]
 
 
 def test_an_empty_group_is_not_called_balanced(frames: Any, month: Any, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from groupwright.pipeline._transforms.consumer_groups import ConsumerGroup, consumer_generations
-from groupwright.pipeline._transforms.generations import Generation
+from groupwright.pipeline._transforms.generations import Generation, change
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NAMES = {"id-of-orders": "orders"}
@@ -161,6 +161,80 @@ def test_new_metadata_and_new_subscriptions_are_told_apart() -> None:
     log.current("a", 4, 0, 2)
     log.current("b", 4, 1, 3)
     assert [generation.cause for generation in log.generations()[2:]] == ["metadata", "subscription"]
+
+
+def test_a_history_that_begins_in_the_middle_does_not_say_why() -> None:
+    """As in a compacted log: the members' records are there, but not those of earlier epochs."""
+    log = Log()
+    for id_ in ("a", "b"):
+        log.member(id_, "orders")
+    log.epoch(57)
+    log.current("a", 57, 0)
+    log.current("b", 57, 1)
+    log.gone("b")
+    log.epoch(58)
+    log.current("a", 58, 0, 1)
+    group = ConsumerGroup(names=NAMES)
+    found = [change(group.last, each) for each in group.generations(log.records)]
+    assert [(each.after.number, each.cause) for each in found] == [(57, "unknown"), (58, "leave")]
+    assert [(each.joined, each.left) for each in found] == [(None, None), ((), ("b",))]
+    assert [(each.moved, each.min_moves) for each in found] == [(None, None), (0, 0)]
+
+
+def test_the_first_epoch_of_a_new_group_is_one_or_two() -> None:
+    """Brokers of version 4.4 begin with 2; the group is deleted between."""
+    log = Log()
+    for first in (1, 2):
+        log.member("a", "orders")
+        log.epoch(first)
+        log.current("a", first, 0)
+        log.gone("a")
+        log.epoch(first + 1)
+        log._add("consumer_group", {}, tombstone=True)
+    assert [(each.number, each.cause) for each in log.generations()] == [
+        (1, "first"),
+        (2, "leave"),
+        (2, "first"),
+        (3, "leave"),
+    ]
+
+
+def test_a_member_whose_record_is_missing_makes_the_generations_before_it_unknown() -> None:
+    """The first epoch that is read is that of b's join; a joined before."""
+    log = Log()
+    log.member("b", "orders")
+    log.epoch(1)
+    log.current("b", 1, 1)
+    log.epoch(2, metadata_hash=2)
+    log.current("a", 2, 0)
+    log.current("b", 2, 1)
+    log.epoch(3, metadata_hash=3)
+    log.current("a", 3, 0, 2)
+    log.current("b", 3, 1)
+    log.member("a", "orders", instance="one")
+    log.gone("a")
+    group = ConsumerGroup(names=NAMES)
+    found = [change(group.last, each) for each in group.generations(log.records)]
+    assert [(each.cause, sorted(each.after.members)) for each in found] == [
+        ("first", ["b"]),
+        ("unknown", ["a", "b"]),
+        ("metadata", ["a", "b"]),
+    ]
+    assert (found[1].before, found[1].joined, found[1].moved) == (None, None, None)
+    assert (found[2].before, group.leaving) == (found[1].after, {"one"})
+
+
+def test_a_topic_that_is_deleted_makes_no_moves() -> None:
+    (log,) = two_members()
+    log.epoch(3, metadata_hash=2)
+    log.current("a", 3)
+    log.current("b", 3)
+    log.epoch(4, metadata_hash=3)
+    log.current("a", 4, 0)
+    log.current("b", 4, 1)
+    group = ConsumerGroup(names=NAMES)
+    found = [change(group.last, each) for each in group.generations(log.records)]
+    assert [(each.moved, each.min_moves) for each in found[2:]] == [(0, 0)] * 2
 
 
 def test_a_static_member_that_will_be_back_holds_nobody_up() -> None:

@@ -32,7 +32,9 @@ class Log:
         return found
 
 
-def classic(number: int | None, **assigned: Sequence[int]) -> dict[str, Any]:
+def classic(
+    number: int | None, state_time: datetime | None = None, **assigned: Sequence[int]
+) -> dict[str, Any]:
     """A generation of a classic group, or its tombstone."""
     members = [
         {
@@ -48,6 +50,7 @@ def classic(number: int | None, **assigned: Sequence[int]) -> dict[str, Any]:
         "generation": number,
         "protocol": None if is_tombstone else "range",
         "protocol_type": None if is_tombstone else "consumer",
+        "state_time": state_time,
         "tombstone": is_tombstone,
         "members": members,
     }
@@ -108,6 +111,24 @@ def test_a_group_that_is_upgraded_keeps_its_history() -> None:
     assert [told(row) for row in before] == FIRST_TWO
     assert told(third) == ("consumer", 3, 2, "join", ["c"], [], 1)
     assert third["members_before"] == 2
+
+
+def test_a_record_that_repeats_an_older_generation_is_no_rebalance() -> None:
+    """A static member restarts with another id; the record of the generation itself is not read again."""
+    log = Log()
+    log.write(classic(5, START - timedelta(days=8), a_2=(0, 1), b=(2, 3)))
+    log.write(classic(6, START, b=(0, 1, 2, 3)))
+    assert [told(row) for row in log.rebalances()] == [("classic", 6, 5, "leave", [], ["a_2"], 0)]
+
+
+def test_the_first_epoch_after_an_upgrade_can_be_a_rebalance() -> None:
+    """As c joins before b has reached the epoch of the conversion."""
+    log = Log()
+    for number in (1, 2, 3):
+        log.write(classic(number, a=(0, 1), b=(2, 3)))
+    log.write(classic(None), member("a"), member("b"), epoch(3), current("a", 3, 0, 1), member("c"), epoch(4))
+    log.write(current("a", 4, 0), current("b", 4, 2, 3), current("c", 4, 1))
+    assert told(log.rebalances()[-1]) == ("consumer", 4, 3, "join", ["c"], [], 1)
 
 
 def test_a_group_that_is_downgraded_keeps_its_history() -> None:

@@ -75,6 +75,19 @@ def test_a_deleted_share_group_begins_again() -> None:
     ] == [(1, None, "first", 1), (2, 1, "leave", 0)] * 2
 
 
+def test_a_history_that_begins_in_the_middle_does_not_say_who_joined() -> None:
+    log = Log("share")
+    log.add("member", member_id="a", client_id="one", topics=["jobs"])
+    log.add("group", epoch=57, metadata_hash=7)
+    log.add("current_member", member_id="a", epoch=57, state="stable", assigned=[])
+    log.gone("a")
+    log.add("group", epoch=58, metadata_hash=7)
+    first, second = log.rows()
+    assert (first["cause"], first["joined"], first["left"]) == ("unknown", None, None)
+    assert (first["members_before"], first["members_after"]) == (None, 1)
+    assert (second["cause"], second["left"], second["members_before"]) == ("leave", ("a",), 1)
+
+
 def test_a_streams_group_has_active_tasks_and_a_topology() -> None:
     log = Log("streams")
     tasks = [{"subtopology": "0", "partitions": [0, 1, 2]}]

@@ -257,6 +257,25 @@ def test_generations_are_joined_to_events_and_to_commits_that_went_back(spark: S
     assert [row.messages_reprocessed for row in (fourth, fifth, sixth)] == [0, 40, 5]
 
 
+def test_members_of_kip_848_groups_have_their_instance_ids(spark: SparkSession) -> None:
+    current = {"member_id": "a", "epoch": 2, "state": "stable", "assigned": []}
+    values: list[tuple[str, dict[str, Any]]] = [
+        ("consumer_member", {"member_id": "a", "instance_id": "one", "client_id": "c", "topics": ["orders"]}),
+        ("consumer_group", {"epoch": 2, "metadata_hash": 7}),
+        ("current_member", current),
+    ]
+    records = [
+        {"group_id": "billing", "log_partition": 0, "tombstone": False, "record_kind": kind, kind: value}
+        | {"log_offset": number, "log_time": at(number)}
+        for number, (kind, value) in enumerate(values)
+    ]
+    names = spark.createDataFrame([], "group_id string, topic_id string, topic string")
+    (row,) = rebalances.consumer_members(
+        rows_of(spark, schemas.CONSUMER_GROUP_RECORDS, *records), names
+    ).collect()
+    assert (row.member_id, row.instance_id, row.generation, row.log_offset) == ("a", "one", 2, 1)
+
+
 def test_a_history_of_rows_without_a_wanted_column_is_an_error(spark: SparkSession) -> None:
     tables = (
         schemas.GROUP_GENERATIONS,

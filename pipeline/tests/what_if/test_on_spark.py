@@ -149,6 +149,45 @@ def test_durations_and_weights_come_from_the_tables(
     assert "for" not in findings(compare(played))[0], "unknown for a group is unknown for all"
 
 
+def test_epochs_of_a_kip_848_group_have_their_durations_and_the_empty_ones_stop_nothing(
+    spark: SparkSession,
+) -> None:
+    """Each rebalance ends a while after the record of its epoch; a static member is back with another id."""
+    shares: list[dict[str, list[int]]] = [{"a": [0, 1]}, {}, {"b": [0, 1]}, {"c": [0, 1]}]
+    shares.append({"c": [0], "d": [1]})
+    generations, members, rebalances = [], [], []
+    for number, share in enumerate(shares, 2):
+        started, record, completed = (at(100 * number + seconds) for seconds in (0, 1, 5))
+        where = {"group_id": "orders-sync", "generation": number, "log_partition": 3, "log_offset": number}
+        where |= {"log_time": record}
+        generations.append(
+            {**where, "group_type": "consumer", "protocol_type": "consumer", "tombstone": False}
+        )
+        rebalances.append(
+            {"group_id": "orders-sync", "group_type": "consumer", "generation": number, "started": started,
+             "completed": completed, "duration_seconds": 5.0, "members_after": len(share)}
+        )  # fmt: skip
+        for id_, partitions in share.items():
+            assigned = [{"topic": "orders", "partitions": partitions}]
+            instance = "one" if id_ in "bc" else None
+            members.append({**where, "member_id": id_, "instance_id": instance, "subscribed": ["orders"],
+                            "assigned": assigned})  # fmt: skip
+    frames = (
+        spark.createDataFrame(pa.Table.from_pylist(rows, to_arrow_schema(table.schema)), table.schema)
+        for rows, table in (
+            (generations, schemas.GROUP_GENERATIONS),
+            (members, schemas.GROUP_MEMBERS),
+            (rebalances, schemas.REBALANCES),
+        )
+    )
+    played = run_what_if(next(frames), next(frames), ["broker:uniform"], rebalances=next(frames), tasks=1)
+    rows = {(row.assignor, row.generation): row for row in played.collect()}
+    assert [rows[ACTUAL, number].members for number in (2, 4, 5, 6)] == [1, 1, 1, 2]
+    for assignor in (ACTUAL, "broker:uniform"):
+        assert [rows[assignor, number].stopped for number in (2, 4, 5, 6)] == [0, 0, 0, 1]
+    assert [rows[ACTUAL, number].partition_seconds for number in (2, 4, 5, 6)] == [0.0, 0.0, 0.0, 5.0]
+
+
 def test_javas_assignors_are_javas_own_and_not_ours(spark: SparkSession) -> None:
     """Java's leave this group unbalanced: the move from c to a takes two steps, by way of b."""
     owned = {

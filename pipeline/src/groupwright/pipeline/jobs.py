@@ -1,7 +1,7 @@
 """The jobs that write the tables: `run_stream` follows the cluster, `run_batch` ends at a time or offsets."""
 
 from groupwright.pipeline._jobs.batch import Progress, run_batch
-from groupwright.pipeline._jobs.derive import with_consumer_members
+from groupwright.pipeline._jobs.derive import group_history
 from groupwright.pipeline._jobs.kafka import CONNECTOR
 from groupwright.pipeline._jobs.session import FEW_ROWS, cluster_session, local_session, settings_for
 from groupwright.pipeline._jobs.settings import SETTINGS, Settings, settings_from
@@ -16,10 +16,10 @@ __all__ = [
     "Progress",
     "Settings",
     "cluster_session",
+    "group_history",
     "local_session",
     "run_batch",
     "run_stream",
     "settings_for",
     "settings_from",
-    "with_consumer_members",
 ]

@@ -283,12 +283,16 @@ GROUP_EPOCHS = _derived(
         "cause",
         STRING,
         "The cause, as in `rebalances`: `first`, `join`, `leave`, `subscription` (for streams, another "
-        "topology), `metadata`, `epoch`.",
+        "topology), `metadata`, `epoch`, `unknown`.",
     ),
-    column("members_before", INT, "Members in the previous epoch."),
+    column(
+        "members_before",
+        INT,
+        "Members in the previous epoch; null, as who joined or left, if that is older than the tables.",
+    ),
     column("members_after", INT, "Members in this one."),
-    column("joined", STRINGS, "Member ids that are only in the new epoch."),
-    column("left", STRINGS, "Member ids that are only in the previous epoch."),
+    column("joined", STRINGS, "Member ids that are only in the new epoch; null if unknown."),
+    column("left", STRINGS, "Member ids that are only in the previous epoch; null if unknown."),
     column("partitions", INT, "Assigned partitions, each counted once; for streams, active tasks."),
     column(
         "members",

@@ -10,6 +10,8 @@ from groupwright.pipeline._decoding.cursors import BatchCursor, Bytes, Flags, Nu
 _BASE64URL = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
 _UUID_BYTES = 16
 _UUID_CHARACTERS = 22
+_END_OF_TIME = 253_370_764_800_000
+"""The year 9999 in milliseconds since 1970, from which on Python cannot represent times in all time zones."""
 
 
 def integers(numbers: Numbers, arrow_type: pa.DataType, null_value: int | None = None) -> pa.Array:
@@ -21,8 +23,8 @@ def integers(numbers: Numbers, arrow_type: pa.DataType, null_value: int | None =
 
 
 def times(milliseconds: Numbers, arrow_type: pa.DataType) -> pa.Array:
-    """Return timestamps from milliseconds since 1970, null where negative or out of range."""
-    is_null = (milliseconds < 0) | (milliseconds > np.iinfo(np.int64).max // 1000)
+    """Return timestamps from milliseconds since 1970, null where negative or after the year 9998."""
+    is_null = (milliseconds < 0) | (milliseconds >= _END_OF_TIME)
     micros = np.where(is_null, 0, milliseconds) * 1000
     return pa.array(micros, pa.int64(), mask=_mask(is_null)).view(arrow_type)
 

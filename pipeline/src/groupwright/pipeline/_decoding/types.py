@@ -93,7 +93,7 @@ class Int:
 
 @dataclass(frozen=True)
 class Time:
-    """INT64: milliseconds since 1970 in UTC; negative numbers mean null."""
+    """INT64: milliseconds since 1970 in UTC; negative numbers, and times after the year 9998, mean null."""
 
     arrow_type: pa.DataType = TIMESTAMP
     min_size: int = 8

@@ -87,6 +87,19 @@ class _States:
         return cls(tables.read(schemas.GROUP_STATES, since=day, until=day), day + _DAY)
 
 
+def group_history(tables: Tables) -> dict[str, DataFrame]:
+    """Return `group_generations` and `group_members` by name, with the members of KIP-848 groups.
+
+    Their `log_offset` is the order of each group's records (`with_ascending_offsets`).
+    """
+    recreated = recreations(tables, None)
+    rows = {
+        schemas.GROUP_GENERATIONS.name: tables.read(schemas.GROUP_GENERATIONS),
+        schemas.GROUP_MEMBERS.name: with_consumer_members(tables),
+    }
+    return {name: with_ascending_offsets(of_table, recreated) for name, of_table in rows.items()}
+
+
 def with_consumer_members(
     tables: Tables, *, since: date | None = None, until: date | None = None
 ) -> DataFrame:

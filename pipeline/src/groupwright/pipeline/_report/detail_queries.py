@@ -112,7 +112,11 @@ def _rebalance(
         {id_: known.timeouts[group, id_] for id_ in left if (group, id_) in known.timeouts},
         [loss for loss in reported.losses[group] if 0 <= _loss_delay(loss, row) <= _MAX_LOSS_DELAY],
         group in reported.groups,
-        [event for number in _generations(row) for event in reported.events.get((group, number), ())],
+        [
+            event
+            for number in _generations(row)
+            for event in reported.events.get((group, number, row["at"]), ())
+        ],
         row["error"],
         has_moves(row["group_type"]),
         lag.get((group, _began(row))),
@@ -124,6 +128,8 @@ def _generations(row: Any) -> range:
     return range(row["generation"], row["generation"] + row["handovers"] + 1)
 
 
+_MAX_EVENT_DISTANCE = 3_600_000_000
+"""Maximum time in microseconds between a rebalance and a member's event of it."""
 _MAX_LOSS_DELAY = 3600.0
 """Maximum time in seconds until a removed member reports its loss."""
 
@@ -168,44 +174,44 @@ def _seconds(milliseconds: int | None) -> float | None:
 
 
 class _Reported:
-    """The members' events of these rebalances, and their reports of lost partitions."""
+    """The members' events of these rebalances, and their reports of lost partitions.
+
+    A group that was deleted and created again has the same generations, so an event is one of the rebalance
+    with its generation that is nearest in time.
+
+    Attributes:
+        events: The events by group, generation and completion of the rebalance in microseconds.
+        losses: The reports of lost partitions by group.
+        groups: The groups with events.
+    """
 
     def __init__(
         self, events: DataFrame | None, by_group: Mapping[str, Sequence[Any]], limits: Limits
     ) -> None:
-        self.events: dict[tuple[str, int], list[MemberEvent]] = {}
+        self.events: dict[tuple[str, int, int], list[MemberEvent]] = defaultdict(list)
         self.losses: dict[str, list[Loss]] = defaultdict(list)
         self.groups: set[str] = set()
         if events is None or not by_group:
             return
-        shown = {
-            (group, number)
-            for group, rows in by_group.items()
-            for row in rows
-            for number in _generations(row)
-        }
-        is_shown = F.col("generation").isin(sorted({generation for _, generation in shown}))
         earliest = min(_began(row) for rows in by_group.values() for row in rows)
         is_loss = (F.col("outcome") == "lost") & (micros("ended_at") >= earliest)
         newest = Window.partitionBy("group_id", is_loss).orderBy(F.desc("ended_at"), "id")
         of_groups = events.where(F.col("group_id").isin(list(by_group))).dropDuplicates(["id"])
-        first = Window.partitionBy("group_id", "generation").orderBy("started_at", "member_id", "id")
+        first = Window.partitionBy("group_id", "generation", "at").orderBy("started_at", "member_id", "id")
         rows = (
-            of_groups.withColumn("rank", F.row_number().over(first))
+            _with_rebalance(of_groups, by_group)
+            .withColumn("rank", F.row_number().over(first))
             .withColumn("age", F.row_number().over(newest))
             .where(
-                (is_shown & (F.col("rank") <= 4 * limits.lanes))
+                (F.col("at").isNotNull() & (F.col("rank") <= 4 * limits.lanes))
                 | (is_loss & (F.col("age") <= limits.rebalances * limits.lanes))
             )
-            .withColumn("start", micros("started_at"))
-            .withColumn("end", micros("ended_at"))
             .orderBy("end", "id")
             .collect()
         )
         for row in rows:
             self._add(row)
         self.groups |= {row["group_id"] for row in of_groups.select("group_id").distinct().collect()}
-        self.events = {key: found for key, found in self.events.items() if key in shown}
 
     def _add(self, row: Any) -> None:
         phases = {
@@ -217,7 +223,9 @@ class _Reported:
         client = row["client_id"] or row["member_id"] or _UNKNOWN
         if row["outcome"] == "lost":
             self.losses[row["group_id"]].append(Loss(client, time_of(start), row["reason"]))
-        self.events.setdefault((row["group_id"], row["generation"]), []).append(
+        if row["at"] is None:
+            return
+        self.events[row["group_id"], row["generation"], row["at"]].append(
             MemberEvent(
                 row["member_id"] or _UNKNOWN,
                 client,
@@ -227,6 +235,34 @@ class _Reported:
                 row["error"],
             )
         )
+
+
+def _with_rebalance(events: DataFrame, by_group: Mapping[str, Sequence[Any]]) -> DataFrame:
+    """Return the events with `start` and `end` in microseconds, and with `at`, their rebalance's completion.
+
+    `at` is null for an event of no shown rebalance.
+    """
+    shown = [
+        (group, number, row["at"])
+        for group, rows in by_group.items()
+        for row in rows
+        for number in _generations(row)
+    ]
+    rebalances = events.sparkSession.createDataFrame(shown, "group_id string, generation int, at long")
+    timed = events.withColumns({"start": micros("started_at"), "end": micros("ended_at")}).alias("of")
+    distance = F.abs(F.coalesce("of.end", "of.start") - F.col("to.at"))
+    is_same = (
+        (F.col("of.group_id") == F.col("to.group_id"))
+        & (F.col("of.generation") == F.col("to.generation"))
+        & (distance <= _MAX_EVENT_DISTANCE)
+    )
+    nearest = Window.partitionBy("of.id").orderBy(distance)
+    return (
+        timed.join(F.broadcast(rebalances).alias("to"), is_same, "left")
+        .withColumn("nearest", F.row_number().over(nearest))
+        .where(F.col("nearest") == 1)
+        .select("of.*", "to.at")
+    )
 
 
 def _ownership(members: DataFrame | None, groups: Sequence[str], limits: Limits) -> dict[str, Ownership]:

@@ -71,11 +71,14 @@ def with_epochs(events: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame
 
 
 def with_epoch_members(tables: Mapping[str, DataFrame]) -> DataFrame | None:
-    """Return `group_members` with the members of `group_epochs`; None without both."""
+    """Return `group_members` with the members of `group_epochs`; None without both.
+
+    Epochs have no log position: their time is in its place, since a recreated group repeats epochs.
+    """
     members, epochs = tables.get("group_members"), tables.get("group_epochs")
     if epochs is None:
         return members
-    position = {"log_partition": F.lit(0), "log_offset": F.lit(0).cast("bigint")}
+    position = {"log_partition": F.lit(0), "log_offset": F.unix_micros("log_time")}
     unknown = {name: F.lit(None).cast("int") for name in ("session_timeout_ms", "rebalance_timeout_ms")}
     of_epochs = epochs.select(
         "group_id", "generation", F.col("completed").alias("log_time"), F.explode("members").alias("member")

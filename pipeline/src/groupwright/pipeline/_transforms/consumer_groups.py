@@ -14,13 +14,11 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
-from groupwright.pipeline._transforms.generations import (
-    Generation,
-    GroupMember,
-    update_partition_counts,
-)
+from groupwright.pipeline._transforms.generations import Generation, GroupMember
 
 _STABLE = "stable"
+_HIGHEST_FIRST_EPOCH = 2
+"""A new group has epoch 1; with a broker of version 4.4, epoch 2."""
 _PRECEDENCE = ("leave", "join", "subscription", "metadata")
 """Causes of an epoch: of those that apply, the first is the cause of the generation."""
 
@@ -57,8 +55,8 @@ class ConsumerGroup:
         causes: The causes of the epochs after the stable one.
         leaving: Ids of members whose tombstones were written after the newest epoch; of static members, their
             instance ids.
-        last: The last stable generation.
-        partition_counts: Partition counts of the topics, from the assignments of generations up to `last`.
+        last: The last stable generation; None if there is none, or if it lacks members.
+        is_whole: Whether the records begin with the group's first epoch, and none of a member is missing.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -72,12 +70,12 @@ class ConsumerGroup:
     causes: set[str] = field(default_factory=set)
     leaving: set[str] = field(default_factory=set)
     last: Generation | None = None
-    partition_counts: dict[str, int] = field(default_factory=dict)
+    is_whole: bool = True
 
     def generations(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Generation]:
         """Apply records, and yield the epochs in which the group was stable.
 
-        While an epoch is yielded, `last` and `partition_counts` are still those before it.
+        While an epoch is yielded, `last` is still the one before it.
 
         Args:
             records: The next rows of `consumer_group_records` with their `log_time`, in log order.
@@ -88,7 +86,6 @@ class ConsumerGroup:
                 after = _generation(self, record["log_time"])
                 yield after
                 self.last = after
-                update_partition_counts(self.partition_counts, after)
                 self.stable_epoch, self.started = self.epoch, None
                 self.causes.clear()
 
@@ -105,11 +102,6 @@ class ConsumerGroup:
         if names.items() <= self.names.items():
             return
         self.names = {**self.names, **names}
-        counts: dict[str, int] = {}
-        for topic, count in self.partition_counts.items():
-            name = self.names.get(topic, topic)
-            counts[name] = max(count, counts.get(name, 0))
-        self.partition_counts = counts
         if self.last:
             self.last = _renamed(self.last, self.names)
 
@@ -121,8 +113,7 @@ class ConsumerGroup:
         state = asdict(self)
         state["topics"] = None if self.topics is None else sorted(self.topics)
         state["causes"], state["leaving"] = sorted(self.causes), sorted(self.leaving)
-        for name in ("names", "partition_counts"):  # equal states have equal JSON
-            state[name] = dict(sorted(state[name].items()))
+        state["names"] = dict(sorted(state["names"].items()))  # equal states have equal JSON
         return json.dumps(state, default=datetime.isoformat, separators=(",", ":"))
 
     @classmethod
@@ -201,9 +192,9 @@ def _apply_epoch(
 ) -> None:
     if is_tombstone:
         # The group was deleted; a new group may have the same name.
-        group.epoch = group.stable_epoch = -1
+        group.epoch, group.stable_epoch, group.is_whole = -1, -1, True
         group.topics = group.metadata_hash = group.started = group.last = None
-        for each in (group.members, group.causes, group.leaving, group.patterns, group.partition_counts):
+        for each in (group.members, group.causes, group.leaving, group.patterns):
             each.clear()
         return
     metadata_hash = value.get("metadata_hash")
@@ -213,6 +204,8 @@ def _apply_epoch(
     if group.leaving:
         group.causes.add("leave")
         group.leaving.clear()
+    if group.epoch < 0:
+        group.is_whole = group.is_whole and value["epoch"] <= _HIGHEST_FIRST_EPOCH
     if value["epoch"] > group.epoch:
         group.epoch = value["epoch"]
         group.started = group.started or time
@@ -240,20 +233,27 @@ def _apply_member(group: ConsumerGroup, value: Mapping[str, Any], *, is_tombston
     if member.subscription != subscription:
         group.causes.add("subscription")
     member.client_id, member.subscription = value.get("client_id"), subscription
-    member.assignor = value.get("server_assignor")
+    member.assignor, member.instance_id = value.get("server_assignor"), value.get("instance_id")
 
 
 def _apply_current_assignment(group: ConsumerGroup, value: Mapping[str, Any], *, is_tombstone: bool) -> None:
-    member = group.members.get(value["member_id"])
-    if member is None or is_tombstone:
+    if is_tombstone:
         return  # the tombstone of `consumer_member` removes the member
+    member = group.members.get(value["member_id"])
+    if member is None:
+        # The log begins after the record of the member, which the generations before therefore lack.
+        member = group.members[value["member_id"]] = _Member(None, ((), None), None)
+        group.last, group.is_whole = None, False
     member.epoch = value["epoch"]
     member.stable = value["state"] == _STABLE
     member.assigned = {each["topic_id"]: tuple(each["partitions"]) for each in value.get("assigned") or ()}
 
 
 def _generation(group: ConsumerGroup, time: datetime) -> Generation:
-    cause = next((cause for cause in _PRECEDENCE if cause in group.causes), "epoch")
+    if group.last is None:
+        cause = "first" if group.is_whole else "unknown"
+    else:
+        cause = next((cause for cause in _PRECEDENCE if cause in group.causes), "epoch")
     return Generation(
         number=group.epoch,
         completed=time,
@@ -263,7 +263,7 @@ def _generation(group: ConsumerGroup, time: datetime) -> Generation:
         },
         protocol=next((each.assignor for each in group.members.values() if each.assignor), None),
         started=group.started,
-        cause="first" if group.stable_epoch < 0 and cause == "join" else cause,
+        cause=cause,
     )
 
 

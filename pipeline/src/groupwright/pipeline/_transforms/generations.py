@@ -5,13 +5,20 @@ from two of them by `groupwright.assignors.evaluate`, which also computes the st
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import zip_longest
 
 from groupwright.assignors import AssignorError, Group, InvalidInputError, Member, PartitionsByTopic, evaluate
+from groupwright.core.assignor_traits import is_cooperative
 
 Partitions = Mapping[str, tuple[int, ...]]
 """Partition numbers by topic."""
+TopicPartition = tuple[str, int]
+
+MAX_PARTITIONS = 4_000_000
+"""Maximum number of partitions of a group that is evaluated or replayed: a damaged record can name any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class Generation:
     cause: str | None = None
 
     @property
-    def partitions(self) -> set[tuple[str, int]]:
+    def partitions(self) -> set[TopicPartition]:
         """The assigned partitions."""
         return {
             (topic, number)
@@ -90,31 +97,34 @@ def changes(
     """
     partition_counts: dict[str, int] = {}
     if before:
-        update_partition_counts(partition_counts, before)
-    for after in generations:
-        yield change(before, after, partition_counts, begins=begins)
-        update_partition_counts(partition_counts, after)
+        _update_partition_counts(partition_counts, before)
+    listed = list(generations)
+    for after, following in zip_longest(listed, listed[1:]):
+        cause = _cause(before, after, partition_counts, begins=begins)
+        yield change(before, after, cause=cause, withheld=_withheld(before, after, following))
+        _update_partition_counts(partition_counts, after)
         before = after
 
 
 def change(
     before: Generation | None,
     after: Generation,
-    partition_counts: Mapping[str, int],
     *,
-    begins: bool = True,
+    cause: str = "unknown",
+    withheld: AbstractSet[TopicPartition] = frozenset(),
 ) -> Change:
     """Return the changes from one generation of a group to the next.
 
     Args:
         before: The previous generation; None if it is not recorded or there is none.
         after: The next one.
-        partition_counts: Known partition counts of the topics; a topic may have more partitions.
-        begins: As for `changes`.
+        cause: The cause of its rebalance, if `after` records none.
+        withheld: Partitions that exist but are not assigned in `after`. All others that it does not assign
+            count as deleted.
     """
     joined, left = difference(after, before), difference(before, after)
-    moved, fewest, error = _moves(before, after, partition_counts)
-    cause = after.cause or _cause(before, after, partition_counts, joined, left, begins=begins)
+    moved, fewest, error = _moves(before, after, withheld)
+    cause = after.cause or cause
     is_unknown = before is None and cause == "unknown"
     return Change(
         before=before,
@@ -145,13 +155,7 @@ def difference(first: Generation | None, second: Generation | None) -> tuple[str
 
 
 def _cause(
-    before: Generation | None,
-    after: Generation,
-    partition_counts: Mapping[str, int],
-    joined: tuple[str, ...],
-    left: tuple[str, ...],
-    *,
-    begins: bool,
+    before: Generation | None, after: Generation, partition_counts: Mapping[str, int], *, begins: bool
 ) -> str:
     """Derive the reason for a rebalance from two generations.
 
@@ -161,9 +165,9 @@ def _cause(
     if before is None:
         highest = len(after.members) if begins else 1
         return "first" if after.number <= max(1, highest) else "unknown"
-    if left:
+    if difference(before, after):
         return "leave"
-    if joined:
+    if difference(after, before):
         return "join" if before.members else "first"
     if any(
         set(after.members[id_].subscribed) != set(before.members[id_].subscribed) for id_ in after.members
@@ -175,21 +179,41 @@ def _cause(
     return "handover" if new else "unknown"
 
 
+def _withheld(
+    before: Generation | None, after: Generation, following: Generation | None
+) -> AbstractSet[TopicPartition]:
+    """Return the partitions that `before` assigned and `after` withholds from their next owners.
+
+    A cooperative assignor assigns them in the generation that follows; if that is unknown, each partition
+    without an owner counts as withheld.
+    """
+    if before is None or is_cooperative(after.protocol or "") is False:
+        return frozenset()
+    missing = before.partitions - after.partitions
+    return missing & following.partitions if following and following.members else missing
+
+
 def _moves(
-    before: Generation | None, after: Generation, partition_counts: Mapping[str, int]
+    before: Generation | None, after: Generation, withheld: AbstractSet[TopicPartition]
 ) -> tuple[int | None, int | None, str | None]:
     """Return the moves, the minimum of moves, and the error if they cannot be computed."""
     if before is None or not after.members:
         return 0, 0, None
-    counts = dict(partition_counts)
-    update_partition_counts(counts, after)
+    counts = _partition_counts(after.partitions | withheld)
+    total = sum(counts.values())
+    if total > MAX_PARTITIONS:
+        return None, None, f"too many partitions: the assignments name {total} of at most {MAX_PARTITIONS}"
     # Assigned topics count as subscribed, in case the subscription is malformed or has changed since.
     topics_of = {
         id_: {*member.subscribed, *member.assigned} & counts.keys() for id_, member in after.members.items()
     }
     owned = {
         id_: PartitionsByTopic(
-            {topic: numbers for topic, numbers in member.assigned.items() if topic in topics_of[id_]}
+            {
+                topic: [number for number in numbers if number < counts[topic]]
+                for topic, numbers in member.assigned.items()
+                if topic in topics_of[id_]
+            }
         )
         for id_, member in before.members.items()
         if id_ in topics_of
@@ -204,7 +228,16 @@ def _moves(
     return result.moves, result.min_moves, None
 
 
-def update_partition_counts(counts: dict[str, int], generation: Generation) -> None:
-    """Raise each topic's count to its highest assigned partition; the topic may have more partitions."""
-    for topic, number in generation.partitions:
+def _partition_counts(partitions: AbstractSet[TopicPartition]) -> dict[str, int]:
+    """Return each topic's count up to its highest partition; the topic may have more partitions."""
+    counts: dict[str, int] = {}
+    for topic, number in partitions:
         counts[topic] = max(counts.get(topic, 0), number + 1)
+    return counts
+
+
+def _update_partition_counts(counts: dict[str, int], generation: Generation) -> None:
+    """Raise each topic's count to its highest assigned partition, unless these are too many."""
+    found = _partition_counts(generation.partitions)
+    if sum(found.values()) <= MAX_PARTITIONS:
+        counts.update({topic: max(counts.get(topic, 0), count) for topic, count in found.items()})

@@ -79,6 +79,7 @@ def epoch_rows(records: Iterable[Record], group: ConsumerGroup | None = None) ->
     group.learn_names(names)
     for after in group.generations(listed):
         before = group.last
+        is_unknown = before is None and after.cause == "unknown"
         started = after.started if after.started and after.started <= after.completed else None
         yield {
             "generation": after.number,
@@ -87,10 +88,10 @@ def epoch_rows(records: Iterable[Record], group: ConsumerGroup | None = None) ->
             "completed": after.completed,
             "duration_seconds": started and (after.completed - started).total_seconds(),
             "cause": after.cause,
-            "members_before": len(before.members) if before else 0,
+            "members_before": len(before.members) if before else None if is_unknown else 0,
             "members_after": len(after.members),
-            "joined": difference(after, before),
-            "left": difference(before, after),
+            "joined": None if is_unknown else difference(after, before),
+            "left": None if is_unknown else difference(before, after),
             "partitions": len(after.partitions),
             "members": [
                 {

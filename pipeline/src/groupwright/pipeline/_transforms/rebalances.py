@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 _MAX_EVENT_DISTANCE = timedelta(hours=1)
 """Maximum time between an event and its generation: a recreated group numbers generations from 1 again."""
 _ROWS = {
-    "generation": ("generation", "protocol", "protocol_type", "tombstone", "members"),
+    "generation": ("generation", "protocol", "protocol_type", "state_time", "tombstone", "members"),
     "record": (
         "log_time",
         "record_kind",
@@ -47,6 +47,8 @@ _ROWS = {
 _GENERATIONS_BEFORE = 3
 """Generations of a group before a date that are read: a partition that a cooperative handover has revoked
 and not assigned yet is not in the last one."""
+_MAX_SYNC_TIME = timedelta(days=1)
+"""Maximum time from a group's last change of state to the record of its new generation."""
 
 
 def topic_names(records: DataFrame, commits: DataFrame, end_offsets: DataFrame) -> DataFrame:
@@ -250,11 +252,14 @@ def _rebalances(table: pa.Table, names: Mapping[str, str], *, begins: bool) -> p
     group = ConsumerGroup.from_json(states[0]["state"]["state"] if states else None)
     group.learn_names(names)
     incarnations = _split_at_deletions(by_kind["generation"])
+    repeated = _repeated(by_kind["generation"])
     before_consumer = {end: listed[-1][1] for end, listed in incarnations if listed and end in conversions}
     consumer, before_classic = _consumer_changes(by_kind["record"], group, before_consumer, conversions)
     rows = [(log_offset, _row(group_id, "consumer", each, events)) for log_offset, each in consumer]
     for number, (_, incarnation) in enumerate(incarnations):
         before = before_classic.get(incarnation[0][0] - 1) if incarnation else None
+        if incarnation and incarnation[0][0] in repeated:
+            before = incarnation[0][1]
         generations = incarnation[1:] if before else incarnation
         of_incarnation = changes((each for _, each in generations), before, begins=begins or number > 0)
         rows += [
@@ -293,10 +298,12 @@ def _consumer_changes(
                 before_classic[log_offset] = group.last
         converted = before_consumer.get(log_offset - 1, converted)
         for after in group.generations([row["record"]]):
-            if group.last:
-                found.append((log_offset, change(group.last, after, group.partition_counts)))
-            elif converted is None or converted.number != after.number:
-                found += [(log_offset, each) for each in changes([after], converted)]
+            if converted is None:
+                found.append((log_offset, change(group.last, after)))
+            elif converted.number != after.number:
+                # The records do not tell the cause of a group's first epoch, but the difference does.
+                found += [(log_offset, each) for each in changes([replace(after, cause=None)], converted)]
+            converted = None
     return found, before_classic
 
 
@@ -370,6 +377,18 @@ def _split_at_deletions(rows: Sequence[Row]) -> list[_Incarnation]:
         else:
             incarnation.append((row["log_offset"], generation))
     return [*incarnations, (None, incarnation)]
+
+
+def _repeated(rows: Sequence[Row]) -> set[int]:
+    """Return the offsets of records that repeat an older generation, as when a static member restarts.
+
+    The coordinator writes these without a change of the group's state, whose time is that of the generation.
+    """
+    return {
+        row["log_offset"]
+        for row in rows
+        if (changed := row["generation"]["state_time"]) and row["time"] - changed > _MAX_SYNC_TIME
+    }
 
 
 def _generation(value: Row, time: datetime) -> Generation:
@@ -506,13 +525,15 @@ def _consumer_members(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
         if record["record_kind"] == "consumer_group" and epoch is not None:
             epochs[epoch] = record
         rows += [
-            row for each in group.generations([record]) for row in _member_rows(each, epochs[each.number])
+            row
+            for each in group.generations([record])
+            for row in _member_rows(each, group, epochs[each.number])
         ]
     return to_arrow(rows, schemas.GROUP_MEMBERS)
 
 
-def _member_rows(generation: Generation, epoch: Row) -> list[dict[str, Any]]:
-    """Return the rows of `group_members` of a stable epoch, with the position of its record."""
+def _member_rows(generation: Generation, group: ConsumerGroup, epoch: Row) -> list[dict[str, Any]]:
+    """Return the rows of `group_members` of a group's stable epoch, with the position of its record."""
     without = dict.fromkeys(schemas.GROUP_MEMBERS.schema.names)  # the other columns are of classic groups
     return [
         {
@@ -520,6 +541,7 @@ def _member_rows(generation: Generation, epoch: Row) -> list[dict[str, Any]]:
             "group_id": epoch["group_id"],
             "generation": generation.number,
             "member_id": member.id,
+            "instance_id": group.members[member.id].instance_id,
             "client_id": member.client_id,
             "subscribed": list(member.subscribed),
             "assigned": [

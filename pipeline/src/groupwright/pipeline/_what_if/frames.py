@@ -54,7 +54,8 @@ def run_what_if(
         assignors: Names of built-in assignors (`range`, `sticky` and so on), of the broker's
             (`broker:uniform`, `broker:range`) or of Java's (`java:sticky`, `java:cooperative-sticky`), or
             import paths of custom ones, `package.module:Class`.
-        rebalances: `rebalances`, which has the measured durations; without it partition-seconds are null.
+        rebalances: `rebalances`, which has the measured durations, and the epochs in which a KIP-848 group
+            had no members; without it partition-seconds are null, and these epochs are left out.
         topics: Topic metadata, sent to every worker: `topic`, `partitions`, and optionally `racks`, an array
             with the racks of each partition's replicas, and `weights`, an array with the weight of each
             partition; all may be null. For a topic that is missing here, the number of partitions is
@@ -80,7 +81,7 @@ def run_what_if(
     for name in others:
         load_assignor(name)
     tasks = tasks or _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    records = _with_durations(generations, rebalances)
+    records = _with_measures(generations, rebalances)
     rows = _records(records).unionByName(_members(members)).repartition(tasks, "group_id").groupBy("group_id")
     metadata = _topic_metadata(topics)
     replayed = rows.applyInArrow(_replayer(others, metadata), _RESULT_SCHEMA)
@@ -172,7 +173,9 @@ def _records(generations: DataFrame) -> DataFrame:
     """Return one row per record of `group_generations`, with null in the columns of members."""
     tombstone = F.coalesce(F.col("tombstone"), F.lit(col=False))
     is_consumer_protocol = F.coalesce(F.col("protocol_type"), F.lit("")).isin("consumer", "")
-    is_empty = tombstone | F.coalesce(F.col("member_count") == 0, F.lit(col=False))
+    # KIP-848's epochs have no member count.
+    member_count = F.coalesce("member_count", "members_after")
+    is_empty = tombstone | F.coalesce(member_count == 0, F.lit(col=False))
     no_member = [F.lit(None).alias(name) for name in _MEMBER_COLUMNS]
     has_owners = F.coalesce(F.col("group_type"), F.lit("")).isin("classic", "consumer", "")
     kept = generations.where(has_owners & (tombstone | is_consumer_protocol))
@@ -187,21 +190,37 @@ def _records(generations: DataFrame) -> DataFrame:
     )
 
 
-def _with_durations(generations: DataFrame, rebalances: DataFrame | None) -> DataFrame:
-    """Return the records with the measured times of their rebalances in microseconds: `started`, `ended`."""
+def _with_measures(generations: DataFrame, rebalances: DataFrame | None) -> DataFrame:
+    """Return the records with the measures of their rebalances.
+
+    These are `started` and `ended`, the measured times in microseconds, and `members_after`, the number of
+    members. They are null if unknown; `members_after` is that of KIP-848 groups alone.
+    """
     if rebalances is None:
-        unknown = F.lit(None).cast("long")
-        return generations.withColumns({"started": unknown, "ended": unknown})
-    length = (F.col("duration_seconds") * 1e6).cast("long")
-    measured = (
-        rebalances.where(F.col("duration_seconds").isNotNull() & F.col("started").isNotNull())
-        .groupBy("group_id", "generation", F.col("completed").alias("log_time"))
+        unknown = {"started": "long", "ended": "long", "members_after": "int"}
+        return generations.withColumns({name: F.lit(None).cast(of) for name, of in unknown.items()})
+    is_consumer = F.coalesce(F.col("group_type") == "consumer", F.lit(col=False))
+    is_measured = F.col("duration_seconds").isNotNull() & F.col("started").isNotNull()
+    started = F.when(is_measured, F.unix_micros("started"))
+    ended = started + (F.col("duration_seconds") * 1e6).cast("long")
+    # A KIP-848 group's record is that of the new epoch, which its members reach later.
+    first = F.when(is_consumer & F.col("started").isNotNull(), F.col("started")).otherwise(F.col("completed"))
+    measures = (
+        rebalances.where(is_consumer | is_measured)
+        .groupBy("group_id", "generation", first.alias("first"), F.col("completed").alias("last"))
         .agg(
-            F.min(F.unix_micros("started")).alias("started"),
-            F.max(F.unix_micros("started") + length).alias("ended"),
+            F.min(started).alias("started"),
+            F.max(ended).alias("ended"),
+            F.max(F.when(is_consumer, F.col("members_after"))).alias("members_after"),
         )
     )
-    return generations.join(measured, ["group_id", "generation", "log_time"], "left")
+    of, to = generations.alias("of"), measures.alias("to")
+    is_same = (
+        (F.col("of.group_id") == F.col("to.group_id"))
+        & (F.col("of.generation") == F.col("to.generation"))
+        & F.col("of.log_time").between(F.col("to.first"), F.col("to.last"))
+    )
+    return of.join(to, is_same, "left").select("of.*", "to.started", "to.ended", "to.members_after")
 
 
 def _members(members: DataFrame) -> DataFrame:

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from groupwright.assignors import UNASSIGNED
 from groupwright.assignors.indexed import sorted_names, utf16_order
+from groupwright.pipeline._transforms.generations import MAX_PARTITIONS
 from groupwright.pipeline._what_if.group_shape import Owners, Racks, ShapeKey
 
 _Numbers = npt.NDArray[np.int64]
 
-_MAX_PARTITIONS = 4_000_000
 _UNKNOWN = -1
 """The generation of a tombstone, which has none."""
 
@@ -169,10 +169,9 @@ class _Reader:
         self.starts = (
             np.concatenate([[0], np.cumsum(self._sizes[-1])]) if len(self._sizes) else np.zeros(1, np.int64)
         )
-        if self.starts[-1] > _MAX_PARTITIONS:
+        if self.starts[-1] > MAX_PARTITIONS:
             raise UnreplayableError(
-                f"the assignments name {self.starts[-1]} partitions; "
-                f"at most {_MAX_PARTITIONS} can be replayed"
+                f"the assignments name {self.starts[-1]} partitions; at most {MAX_PARTITIONS} can be replayed"
             )
         self.identities: dict[tuple[bool, str], int] = {}
 
