@@ -109,6 +109,7 @@ def test_a_second_exception_loses_no_message_and_changes_no_order(
 @pytest.mark.parametrize("method", ["poll", "consume"])
 def test_a_handler_that_raises_while_messages_stream_costs_none(scene: "Scene", method: str) -> None:
     """The real thing, at random times."""
+    most = 1 if method == "poll" else 10
 
     def raise_error(*_: object) -> None:
         raise _HandlerError
@@ -130,7 +131,7 @@ def test_a_handler_that_raises_while_messages_stream_costs_none(scene: "Scene", 
                 signal.setitimer(signal.ITIMER_REAL, seconds if seen[-1] < 19_900 else 0.0)
                 while seen[-1] < 19_999:
                     result = None
-                    result = consumer.poll(1.0) if method == "poll" else consumer.consume(10, 1.0)
+                    result = consumer.poll(1.0) if method == "poll" else consumer.consume(most, 1.0)
                     seen += offsets(result)
             except _HandlerError:
                 raised += 1
@@ -142,7 +143,7 @@ def test_a_handler_that_raises_while_messages_stream_costs_none(scene: "Scene", 
 
     assert raised > 0
     missing = set(range(20_000)) - set(seen)
-    assert len(missing) <= raised  # one that was about to be returned, as with confluent-kafka
+    assert len(missing) <= raised * most  # what a call was about to return, as with confluent-kafka
     assert seen == sorted(seen)
 
 
