@@ -211,7 +211,7 @@ async def _connect(
     """Connect to the first of a name's addresses that accepts, from the index `first` on."""
     failure: Exception | None = None
     found = await _resolve(loop, address, deadline, family)
-    first %= len(found)
+    first %= max(1, len(found))
     found = found[first:] + found[:first]
     for index, (own_family, kind, protocol, _, place) in enumerate(found):
         # An address that drops packets leaves the others their share of the time.
