@@ -446,7 +446,7 @@ def test_a_lost_response_is_no_failure_if_the_offset_is_held() -> None:
 
 
 class Coordinator:
-    """A coordinator that commits what it gets, but for the metadata if it is told so."""
+    """Coordinator that stores committed offsets, and their metadata if `keeps_metadata`."""
 
     def __init__(self, *, keeps_metadata: bool = True) -> None:
         self.keeps_metadata = keeps_metadata

@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -25,6 +25,7 @@ from groupwright.assignors import JoinedMember, MalformedBytesError, Topic
 from groupwright.consumer import Consumer
 from groupwright.consumer._membership.classic_membership import ClassicMembership
 from groupwright.consumer._network.connections import Network, NetworkConfig
+from groupwright.consumer._network.event_loop import Loop
 from groupwright.consumer._protocol import actions as act
 from groupwright.consumer._protocol.events import Assign, Event, Revoke, TopicUnavailable
 from groupwright.consumer._protocol.membership import Membership, SubscriptionEncoder
@@ -530,6 +531,38 @@ def stable(player: Player) -> Player:
 def eventually() -> Callable[[Callable[[], bool], str], None]:
     """Wait until a condition holds; fail, saying what did not come, if it does not."""
     return wait_until
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    """A network thread without connections."""
+    loop = Loop("test")
+    loop.start()
+    yield loop
+    loop.call_soon(loop.end)
+    loop.join_thread(PATIENCE)
+
+
+@pytest.fixture
+def run_on(
+    eventually: Callable[[Callable[[], bool], str], None],
+) -> Callable[[Loop, Awaitable[Any]], Any]:
+    """Run a coroutine on a network thread; return its result, or the exception that it raised."""
+
+    def run(loop: Loop, coroutine: Awaitable[Any]) -> Any:
+        results: list[Any] = []
+
+        async def await_it() -> None:
+            try:
+                results.append(await coroutine)
+            except Exception as error:  # noqa: BLE001 - what is looked for
+                results.append(error)
+
+        loop.call_soon(lambda: loop.spawn(await_it()))
+        eventually(lambda: bool(results), "the result")
+        return results[0]
+
+    return run
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Requests to any broker, on a real loop; brokers are coroutines."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,23 +31,8 @@ def network() -> Iterator[Network]:
 
 
 @pytest.fixture
-def run(network: Network, eventually: Callable[[Callable[[], bool], str], None]) -> Callable[[Any], Any]:
-    """Run a coroutine on the network thread; return its result, or the exception that it raised."""
-
-    def run(coroutine: Awaitable[Any]) -> Any:
-        results: list[Any] = []
-
-        async def await_it() -> None:
-            try:
-                results.append(await coroutine)
-            except Exception as error:  # noqa: BLE001 - what is looked for
-                results.append(error)
-
-        network.call_soon(lambda: network.spawn(await_it()))
-        eventually(lambda: bool(results), "the result")
-        return results[0]
-
-    return run
+def run(network: Network, run_on: Callable[[Network, Any], Any]) -> Callable[[Any], Any]:
+    return partial(run_on, network)
 
 
 class Brokers:

@@ -679,6 +679,22 @@ def cooperative_rig() -> Iterator[Rig]:
     rig.driver.stop(PATIENCE)
 
 
+def assigned(rig: Rig, script: Script, eventually: Callable[[Callable[[], bool], str], None]) -> Assign:
+    """Let the member join; return its assignment, which the application has taken."""
+    script.begin()
+    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
+    eventually(lambda: bool(rig.inbox), "the assignment")
+    event = rig.inbox.take()
+    assert isinstance(event, Assign)
+    return event
+
+
+def apply(rig: Rig, event: Assign) -> None:
+    rig.inbox.done(event)
+    rig.driver.call(rig.member.taken, event.ticket)
+    rig.driver.call(rig.member.applied, event.ticket)
+
+
 @pytest.mark.parametrize(
     ("answer", "seconds", "error"),
     [
@@ -701,18 +717,11 @@ def test_a_commit_waits_for_the_end_of_the_round(
     error: int,
 ) -> None:
     """JoinGroup holds the connection; a commit that waits for it must carry its own generation."""
-    rig = cooperative_rig
-    script = Script(rig, monkeypatch)
-    script.begin()
-    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
-    eventually(lambda: bool(rig.inbox), "the assignment")
-    event = rig.inbox.take()
-    assert isinstance(event, Assign)
+    rig, script = cooperative_rig, Script(cooperative_rig, monkeypatch)
+    event = assigned(rig, script, eventually)
     release = script.hold("join")
     script.say("heartbeat", 27)
-    rig.inbox.done(event)
-    rig.driver.call(rig.member.taken, event.ticket)
-    rig.driver.call(rig.member.applied, event.ticket)
+    apply(rig, event)
     eventually(lambda: rig.member.state is State.PREPARING_REBALANCE, "the parked JoinGroup")
 
     sent: list[MemberIdentity] = []
@@ -740,13 +749,8 @@ def test_heartbeats_go_on_while_a_join_waits_for_a_commit(
     eventually: Callable[[Callable[[], bool], str], None],
 ) -> None:
     """The coordinator cannot store offsets for a while, and the member kept still until its session ended."""
-    rig = cooperative_rig
-    script = Script(rig, monkeypatch)
-    script.begin()
-    rig.driver.call(rig.member.subscribe, parse_subscription(["t"]))
-    eventually(lambda: bool(rig.inbox), "the assignment")
-    event = rig.inbox.take()
-    assert isinstance(event, Assign)
+    rig, script = cooperative_rig, Script(cooperative_rig, monkeypatch)
+    event = assigned(rig, script, eventually)
     beats: list[MemberIdentity] = []
 
     async def heartbeat(identity: MemberIdentity) -> int:
@@ -755,9 +759,7 @@ def test_heartbeats_go_on_while_a_join_waits_for_a_commit(
 
     script.say("commit", OffsetCommitResponse({("t", 0): ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}))
     results: list[CommitResult] = []
-    rig.inbox.done(event)
-    rig.driver.call(rig.member.taken, event.ticket)
-    rig.driver.call(rig.member.applied, event.ticket)
+    apply(rig, event)
     rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + 1000, results.append)
     monkeypatch.setattr(rig.network, "heartbeat", heartbeat)
     eventually(lambda: rig.member.state is State.PREPARING_REBALANCE, "the JoinGroup that waits")

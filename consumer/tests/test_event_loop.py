@@ -4,7 +4,6 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,15 +12,6 @@ from groupwright.consumer._network.event_loop import READ, Future, Loop
 from integration_tests.harness.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
-
-
-@pytest.fixture
-def loop() -> Iterator[Loop]:
-    loop = Loop("test")
-    loop.start()
-    yield loop
-    loop.call_soon(loop.end)
-    loop.join_thread(PATIENCE)
 
 
 def test_calls_run_in_order_on_the_network_thread(loop: Loop) -> None:

@@ -331,41 +331,38 @@ def test_being_parked_keeps_the_session_up(stable: "Player") -> None:
     assert not stable.inbox
 
 
-def test_the_session_is_that_of_the_heartbeats_while_a_join_waits_for_commits(
-    new_player: Callable[..., "Player"],
-) -> None:
-    """A cooperative member learned only from JoinGroup that others had its partitions."""
+@pytest.fixture
+def waiting(new_player: Callable[..., "Player"]) -> "Player":
+    """A cooperative member whose JoinGroup waits for commits."""
     player = new_player(cooperative=True)
     player.join({"t": (0, 1)})
     player.joins_wait = True
     player.beat()
     player.answer_heartbeat(27)
-    ends = player.member.session_until
-    player.wait_until(ends - 0.001)
-    assert not player.inbox
+    return player
 
-    player.wait_until(ends)
-    event = player.serve()
+
+def test_the_session_is_that_of_the_heartbeats_while_a_join_waits_for_commits(waiting: "Player") -> None:
+    """A cooperative member learned only from JoinGroup that others had its partitions."""
+    ends = waiting.member.session_until
+    waiting.wait_until(ends - 0.001)
+    assert not waiting.inbox
+
+    waiting.wait_until(ends)
+    event = waiting.serve()
     assert isinstance(event, Revoke)
     assert event.lost
 
 
-def test_a_join_that_could_not_be_sent_does_not_keep_the_session_up(
-    new_player: Callable[..., "Player"],
-) -> None:
-    player = new_player(cooperative=True)
-    player.join({"t": (0, 1)})
-    player.joins_wait = True
-    player.beat()
-    player.answer_heartbeat(27)
-    until = player.member.session_until
-    player.wait(1)
-    player.disconnect()
-    player.feed(player.member.commit_unanswered)
-    player.end_commits()
+def test_a_join_that_could_not_be_sent_does_not_keep_the_session_up(waiting: "Player") -> None:
+    until = waiting.member.session_until
+    waiting.wait(1)
+    waiting.disconnect()
+    waiting.feed(waiting.member.commit_unanswered)
+    waiting.end_commits()
 
-    assert player.member.state is State.PREPARING_REBALANCE
-    assert player.member.session_until == until
+    assert waiting.member.state is State.PREPARING_REBALANCE
+    assert waiting.member.session_until == until
 
 
 def test_a_session_that_ended_beside_another_event_still_ends(stable: "Player") -> None:

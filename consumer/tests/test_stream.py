@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,32 +23,8 @@ NAMES = {"10.0.0.1": "b1.test", "10.0.0.2": "b2.test"}
 
 
 @pytest.fixture
-def loop() -> Iterator[Loop]:
-    loop = Loop("test")
-    loop.start()
-    yield loop
-    loop.call_soon(loop.end)
-    loop.join_thread(PATIENCE)
-
-
-@pytest.fixture
-def run(loop: Loop, eventually: Callable[[Callable[[], bool], str], None]) -> Callable[[Any], Any]:
-    """Run a coroutine on the network thread; return its result, or the exception that it raised."""
-
-    def run(coroutine: Any) -> Any:
-        results: list[Any] = []
-
-        async def await_it() -> None:
-            try:
-                results.append(await coroutine)
-            except Exception as error:  # noqa: BLE001 - what is looked for
-                results.append(error)
-
-        loop.call_soon(lambda: loop.spawn(await_it()))
-        eventually(lambda: bool(results), "the result")
-        return results[0]
-
-    return run
+def run(loop: Loop, run_on: Callable[[Loop, Any], Any]) -> Callable[[Any], Any]:
+    return partial(run_on, loop)
 
 
 @pytest.fixture

@@ -48,5 +48,5 @@ class MembershipSnapshot:
     paused: frozenset[TopicPartitionKey] = frozenset()
     """Partitions that the application has paused."""
     commits_by_producer: bool = False
-    """Whether the application has called `consumer_group_metadata`, for a producer that commits in its
-    transactions: this consumer does not learn of these commits."""
+    """True if the application has called `consumer_group_metadata`. A producer then commits in its
+    transactions, and this consumer does not learn of these commits."""

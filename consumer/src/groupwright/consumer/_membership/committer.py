@@ -359,7 +359,7 @@ class Committer:
         return pending
 
 
-def _check_no_error(message: object, what: str) -> None:
+def _check_no_error(message: Message, what: str) -> None:
     """Check that the argument is a message, and no error that poll has returned in place of one.
 
     Raises:
@@ -367,7 +367,7 @@ def _check_no_error(message: object, what: str) -> None:
         CommitError: It is an error; with confluent-kafka's code and words.
     """
     check_message(message)
-    error = message.error()  # type: ignore[attr-defined] # it is one
+    error = message.error()
     if error is not None:
         words = f"Cannot {what} offsets for message with error: '{error.str()}'"
         raise CommitError(KafkaError._INVALID_ARG, words)  # noqa: SLF001 - librdkafka's public code

@@ -199,9 +199,8 @@ class MembershipState:
         None is sent while a request is parked: the coordinator responds in order, so the heartbeat would time
         out and close the connection.
         """
-        if self.step is Step.JOIN:
-            return self.identity.valid and not self.parked
-        return self.in_generation and not self.parked
+        is_joining = self.step is Step.JOIN and self.identity.valid
+        return (self.in_generation or is_joining) and not self.parked
 
     @property
     def session_runs(self) -> bool:
