@@ -45,10 +45,12 @@ test: $(VENV)/.compiled ## Run the tests of every part, on a real Kafka (ARGS="-
 
 test-long: $(VENV)/.compiled ## Run what make test leaves out; .ci/run brings what that needs (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
+	-@$(BIN)/python -m groupwright.pipeline.class_archive
 	$(PYTEST) -m "(integration or slow) and not endurance" $(ARGS)
 
 test-all: $(VENV)/.compiled ## Run every test in one go (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
+	-@$(BIN)/python -m groupwright.pipeline.class_archive
 	$(PYTEST) -m "not endurance" $(ARGS)
 
 test-fast: $(VENV)/.compiled ## Run the quick tests that need neither Kafka nor Spark (ARGS as for test)

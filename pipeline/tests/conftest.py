@@ -33,7 +33,7 @@ def small_spark() -> dict[str, str]:
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
         # Spark's own classes need no verification, which takes a tenth of a start.
-        java_options: f"{FEW_ROWS[java_options]} -XX:+UseSerialGC "
+        java_options: f"{FEW_ROWS[java_options]} "
         "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
         # Checksums and statistics of a few rows.
         "spark.databricks.delta.stats.collect": "false",

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from groupwright.testing._java.java import JavaRuntime, find_java, resolve_jars
+    from groupwright.testing._java.java import JavaRuntime, class_archive_path, find_java, resolve_jars
     from groupwright.testing._java.java_programs import JavaProgram, compile_java
     from groupwright.testing._kafka.containers import KafkaContainers
     from groupwright.testing._kafka.kafka import Kafka
@@ -46,6 +46,7 @@ __all__ = [
     "Proxy",
     "Security",
     "SecurityError",
+    "class_archive_path",
     "compile_java",
     "find_java",
     "resolve_jars",
@@ -70,6 +71,7 @@ _MODULES = {
     "Proxy": "_kafka.proxy",
     "Security": "_kafka.security",
     "SecurityError": "errors",
+    "class_archive_path": "_java.java",
     "compile_java": "_java.java_programs",
     "find_java": "_java.java",
     "resolve_jars": "_java.java",

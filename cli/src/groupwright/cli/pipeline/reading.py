@@ -13,7 +13,7 @@ from groupwright.cli.pipeline.deploys import simulated_deploys
 from groupwright.core.assignor_traits import BROKERS, KAFKAS
 from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline.errors import spark_errors
-from groupwright.pipeline.jobs import Settings, group_history
+from groupwright.pipeline.jobs import Settings, group_history, settings_for
 from groupwright.pipeline.report import Compared, TimeRange, write_report
 from groupwright.pipeline.what_if import (
     ASSUMPTIONS,
@@ -24,6 +24,10 @@ from groupwright.pipeline.what_if import (
     topic_weights,
 )
 
+_READ_OFTEN = tuple(
+    table.name
+    for table in (schemas.REBALANCES, schemas.GROUP_GENERATIONS, schemas.GROUP_MEMBERS, schemas.LAG)
+)
 _SMALL_HISTORY = 2_000
 """Generations up to which Java's assignors are replayed by default: one group at a time."""
 
@@ -184,8 +188,11 @@ def read_all(spark: SparkSession, settings: Settings) -> Mapping[str, DataFrame]
         TablesError: The tables cannot be opened.
     """
     tables = open_tables(spark, settings.tables, settings.format)
-    found = {name: tables.read(table) for name, table in schemas.TABLES.items()}
-    return {**found, **group_history(tables)}
+    found = {name: tables.read(table) for name, table in schemas.TABLES.items()} | group_history(tables)
+    if settings_for(settings):
+        # Each query of a Delta table lists its files by a job, which takes longer than to read a few rows.
+        found |= {name: found[name].persist() for name in _READ_OFTEN}
+    return found
 
 
 def replay(tables: Mapping[str, DataFrame], assignors: Sequence[str] | None) -> DataFrame:
@@ -197,8 +204,8 @@ def replay(tables: Mapping[str, DataFrame], assignors: Sequence[str] | None) -> 
             Java if the history is small.
     """
     generations = tables[schemas.GROUP_GENERATIONS.name]
+    is_small = generations.limit(_SMALL_HISTORY + 1).count() <= _SMALL_HISTORY
     if assignors is None:
-        is_small = generations.limit(_SMALL_HISTORY + 1).count() <= _SMALL_HISTORY
         assignors = (*KAFKAS, BROKERS[0], *JAVA_ASSIGNORS) if is_small else KAFKAS
     return run_what_if(
         generations,
@@ -206,4 +213,5 @@ def replay(tables: Mapping[str, DataFrame], assignors: Sequence[str] | None) -> 
         assignors,
         rebalances=tables[schemas.REBALANCES.name],
         topics=topic_weights(tables[schemas.END_OFFSETS.name]),
+        tasks=generations.sparkSession.sparkContext.defaultParallelism if is_small else None,
     ).persist()

@@ -22,7 +22,7 @@ from groupwright.pipeline._jobs.kafka import CONNECTOR, SOURCE
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._tables.factory import table_format
 from groupwright.pipeline._tables.java import has_class, java_class
-from groupwright.testing import find_java, resolve_jars
+from groupwright.testing import JavaRuntime, class_archive_path, find_java, resolve_jars
 
 NEWEST_JAVA = 23
 """The newest Java that runs Spark: its Hadoop client calls `Subject.getSubject`, which later ones refuse."""
@@ -34,6 +34,7 @@ _EXTENSIONS = "spark.sql.extensions"
 _JARS = "spark.jars"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """The variable by which `spark-submit` names the JVM that it has started."""
+_SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 _VERSION = re.compile(r"-\d[\w.]*\.jar$")
 _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 """Else PySpark tells the JVM at each call from which line it comes, and takes thrice as long."""
@@ -50,13 +51,16 @@ exec {{java}} "$@"
 """
 FEW_ROWS: Mapping[str, str] = {
     # The C1 compiler suffices; its code needs more than the default 48 MB.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+    "-XX:ReservedCodeCacheSize=256m",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
 }
 """Spark's settings for few rows and a minute or two: compiling a query would take longer than running it."""
+QUIET_CLASS_ARCHIVE = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+"""Java's options against its lines about classes that an archive cannot have, or that it cannot use one."""
 _FEW_BYTES = 4_000_000
 """The most that tables of few rows take: about 300,000 rows. With more, compiled queries are quicker."""
 _QUIET = Path(__file__).with_name("quiet.properties")
@@ -73,7 +77,7 @@ def cluster_session(name: str, format_: str = "delta") -> SparkSession:
     Raises:
         GroupwrightError: Java is missing, or jars cannot be downloaded.
     """
-    return _start(name, format_, {})
+    return _start(name, format_, {}, _java())
 
 
 def local_session(
@@ -105,10 +109,31 @@ def local_session(
         "spark.redaction.regex": _REDACTED,
         **(settings or {}),
     }
-    chosen[_JAVA_OPTIONS] = (
-        f"-Dlog4j2.configurationFile={_QUIET.as_uri()} {chosen.get(_JAVA_OPTIONS, '')}".strip()
-    )
-    return _start(name, format_, chosen)
+    java = _java()
+    options = [f"-Dlog4j2.configurationFile={_QUIET.as_uri()}", *_class_archive_options(java)]
+    chosen[_JAVA_OPTIONS] = " ".join([*options, chosen.get(_JAVA_OPTIONS, "")]).strip()
+    return _start(name, format_, chosen, java)
+
+
+def spark_class_archive(java: JavaRuntime) -> Path:
+    """Return the file with the classes of this Java and this Spark; starts are faster if it exists."""
+    return class_archive_path(java, sorted(_SPARK_JARS.glob("*.jar")))
+
+
+def _class_archive_options(java: JavaRuntime | None) -> list[str]:
+    """Return the options for the classes that `groupwright.pipeline.class_archive` keeps, if it was called.
+
+    With another class path, such as one with `SPARK_CONF_DIR`, Java would say that it cannot use the file.
+    """
+    path = None if java is None else spark_class_archive(java)
+    if path is None or not path.exists():
+        return []
+    return [f'"-XX:SharedArchiveFile={path}"', *QUIET_CLASS_ARCHIVE]
+
+
+def _java() -> JavaRuntime | None:
+    """Return the Java to start; None if `spark-submit` has started it."""
+    return None if _SUBMITTED in os.environ else find_java(newest=NEWEST_JAVA)
 
 
 def settings_for(settings: Settings) -> Mapping[str, str]:
@@ -141,10 +166,9 @@ def _local_folder(location: str) -> Path | None:
     return None if uri.scheme else Path(location)
 
 
-def _start(name: str, format_: str, settings: Mapping[str, str]) -> SparkSession:
-    if _SUBMITTED not in os.environ:
-        java = find_java(newest=NEWEST_JAVA).executable.resolve().parents[1]
-        os.environ["JAVA_HOME"] = str(_accepts_sparks_options(java))
+def _start(name: str, format_: str, settings: Mapping[str, str], java: JavaRuntime | None) -> SparkSession:
+    if java is not None:
+        os.environ["JAVA_HOME"] = str(_accepts_sparks_options(java.executable.resolve().parents[1]))
     # The JVM first: it knows the settings of spark-submit and of its files, and which classes are there.
     given = SparkConf(loadDefaults=False).setAll([*settings.items()])
     with _utf8_file_names():
@@ -188,7 +212,7 @@ def _add_jars(conf: SparkConf, jvm: Any, needed: Mapping[str, str]) -> None:
     missing = [jars for jars, name in needed.items() if not has_class(jvm, name)]
     if not missing:
         return
-    included = {_VERSION.sub("", jar.name) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    included = {_VERSION.sub("", jar.name) for jar in _SPARK_JARS.glob("*.jar")}
     jars = [jar.as_uri() for jar in resolve_jars(*missing) if _VERSION.sub("", jar.name) not in included]
     loader = java_class(jvm, "java.lang.Thread").currentThread().getContextClassLoader()
     for jar in jars:
