@@ -188,3 +188,23 @@ def test_a_partition_without_a_leader_is_left_out_of_the_sample(
     description.partitions.return_value[1].leader.return_value = "broker"
     with pytest.raises(UnreachableError):
         cluster.log_bounds(topics)
+
+
+def test_a_topic_that_one_answer_of_the_cluster_lacks_keeps_its_position() -> None:
+    """A broker with incomplete metadata says that a topic does not exist, and the next one has it."""
+    offsets_topic = {"__consumer_offsets": KafkaTopic("id-0", 1)}
+    both = offsets_topic | SAME
+    answers = iter([offsets_topic])
+    cluster: Any = MagicMock(**{"id.return_value": "cluster"})
+    cluster.topics.side_effect = lambda _: next(answers, both)
+    cluster.offsets.side_effect = lambda topics, position, **_: {
+        name: dict.fromkeys(range(topic.partitions), 0 if position == "earliest" else 99)
+        for name, topic in topics.items()
+    }
+    known = replace(READ, topics={**READ.topics, "__consumer_offsets": TopicPosition("id-0", {0: 5})})
+    settings: Any = MagicMock(events_topic="events", on_data_loss="fail", start="earliest")
+    state: Any = MagicMock(**{"pending.return_value": None})
+    ingest: Any = MagicMock(positions=known)
+    context = JobContext(MagicMock(), settings, MagicMock(), state, cluster, ingest, MagicMock())
+    assert context.prepare() == {"__consumer_offsets": {0: 5}, "events": {0: 50, 1: 60}}
+    ingest.record_positions.assert_not_called()

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -40,6 +41,41 @@ def test_a_second_job_is_refused_while_the_first_is_alive_and_may_start_when_it_
         first.check()  # for a thread that has outlived its job
     with hold_lease(folder, "batch") as second:
         assert second.number == first.number + 1
+
+
+def test_a_job_that_may_still_write_leaves_its_lease_to_expire(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "EXPIRY_SECONDS", 0.3)
+    with hold_lease(folder, "stream") as first:
+        first.abandon()
+        with pytest.raises(TablesError, match="the job has lost its lease"):
+            first.check()
+    (left,) = folder.names()
+    assert '"released": false' in (folder.read(left) or "")
+    with monkeypatch.context() as elsewhere:
+        # This process is alive, and no longer renews it.
+        elsewhere.setattr(lease_module, "_start_of", lambda _: left)
+        with hold_lease(folder, "batch") as second:
+            assert second.number == first.number + 1
+
+
+def test_a_living_job_is_seen_although_the_first_look_takes_long(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "EXPIRY_SECONDS", 1.0)
+    with hold_lease(folder, "stream"):
+        read = Folder.read
+
+        def read_slowly(at: Folder, name: str) -> str | None:
+            text = read(at, name)
+            monkeypatch.setattr(Folder, "read", read)
+            time.sleep(1.1)  # a slow storage: the whole time for the holder to show that it is alive
+            return text
+
+        monkeypatch.setattr(Folder, "read", read_slowly)
+        with pytest.raises(TablesError, match="is writing the tables"), hold_lease(folder, "batch"):
+            pytest.fail("both hold the lease")
 
 
 def test_of_jobs_that_start_at_once_one_holds_the_lease(folder: Folder) -> None:

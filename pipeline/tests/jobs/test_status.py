@@ -128,6 +128,17 @@ def test_the_delay_begins_with_the_age_of_the_oldest_unread_record(
     assert value(status, "behind_seconds") == 930
 
 
+def test_the_delay_ends_although_a_log_that_is_gone_was_never_read_to_its_end(
+    status: StreamStatus, clock: Clock
+) -> None:
+    observe(status, end=100, position=10)
+    status.losses_accepted([DataLoss("events", Kind.RECREATED, "gone", "go on", (0,))])
+    for end in (8, 13, 18, 23):  # always five records behind
+        clock.seconds += 10
+        observe(status, end=end, position=end - 5)
+    assert value(status, "behind_seconds") == 10
+
+
 def test_records_losses_and_tasks_are_counted(status: StreamStatus, clock: Clock) -> None:
     clock.seconds = 107
     status.batch_added(BATCH, 2.5)

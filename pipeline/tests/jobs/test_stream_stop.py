@@ -1,6 +1,7 @@
 """The end of a stream, without Spark."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from types import SimpleNamespace
@@ -8,9 +9,11 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from groupwright.pipeline._jobs import stream as stream_module
 from groupwright.pipeline._jobs.ingest import BatchSummary
+from groupwright.pipeline._jobs.maintenance import is_due
 from groupwright.pipeline._jobs.stream import _Stream
 from groupwright.pipeline.errors import PipelineError
 from integration_tests.harness.patience import PATIENCE
@@ -78,6 +81,46 @@ def test_a_stop_while_an_unfinished_batch_is_added_is_bounded() -> None:
     context.spark.readStream.format.assert_not_called()
 
 
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_query_that_does_not_end_is_followed_by_no_other_and_keeps_its_lease(
+    monkeypatch: pytest.MonkeyPatch, *, is_stopped: bool
+) -> None:
+    """Spark says that a query is not active as soon as it is told to stop, while a batch still writes."""
+    settings = SimpleNamespace(stop_seconds=60.0, end_offsets_seconds=0.0, once=False, derive_seconds=60.0)
+    context: Any = MagicMock(settings=settings, known_topics=set)
+    context.state.stale.return_value = {}
+    context.topics_have_changed.return_value = True
+    monkeypatch.setattr(stream_module, "_TOPICS_SECONDS", 0)
+    monkeypatch.setattr(_Stream, "_observe_logs", lambda _: None)
+    stop = Event()
+    query = MagicMock(isActive=True, status={"isTriggerActive": False}, exception=lambda: None)
+
+    def end() -> None:
+        query.isActive = False
+        raise Py4JError("it did not stop within 30000 ms")
+
+    query.stop.side_effect = end
+    started = []
+
+    def start(_stream: object, _start: object) -> Any:
+        started.append(query)
+        if is_stopped:
+            stop.set()
+        return query
+
+    monkeypatch.setattr(_Stream, "_start", start)
+    stream = _Stream(context, MagicMock(), lambda _: None)
+    with nullcontext() if is_stopped else pytest.raises(PipelineError, match="the query is stuck"):
+        stream.run(stop)
+    assert len(started) == 1
+    context.lease.abandon.assert_called_once()
+
+
+def test_times_are_told_to_spark_without_an_exponent() -> None:
+    assert stream_module._interval(1_209_600.0) == "1209600000 milliseconds"
+    assert stream_module._interval(0.25) == "250 milliseconds"
+
+
 def test_the_topics_of_an_unfinished_batch_are_sampled() -> None:
     context: Any = MagicMock(known_topics=set, repeated=BatchSummary(topics={"orders"}))
     stream = _Stream(context, MagicMock(), lambda _: None)
@@ -100,6 +143,12 @@ def test_a_stream_that_ends_by_itself_maintains_the_tables_if_that_is_due(
     context.state.maintained.return_value = yesterday if is_maintained else None
     _Stream(context, MagicMock(), lambda _: None).run(Event())
     assert maintained.call_count == (0 if is_maintained else 1)
+
+
+def test_a_clock_that_was_ahead_keeps_no_later_day_from_maintenance() -> None:
+    today = datetime.now(UTC).date()
+    state = MagicMock(**{"maintained.return_value": today + timedelta(days=365)})
+    assert is_due(state, today - timedelta(days=1))
 
 
 @pytest.mark.parametrize("watermark", ["+58876-09-30T05:20:00.000Z", "2930-01-01T00:00:00.000Z"])

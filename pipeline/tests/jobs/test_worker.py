@@ -68,3 +68,15 @@ def test_a_stop_cancels_the_spark_jobs_that_exceed_its_time_and_says_so(
     wait_until(lambda: not tracker.getActiveJobsIds(), "the job has ended")
     with pytest.raises(Exception, match="cancelled"):
         worker.check()
+
+
+def test_a_worker_that_waits_is_stopped_in_no_time_and_has_finished(spark: SparkSession) -> None:
+    called: list[int] = []
+
+    def work() -> bool:
+        called.append(1)
+        return True
+
+    worker = Worker(spark, "sampler", 600, work)
+    wait_until(lambda: bool(called), "it was called")
+    assert worker.stop(0)

@@ -70,7 +70,9 @@ class JobContext:
         """
         self.topics = self._existing_topics()
         self._load_older_positions()
-        losses = self.accepted_losses = self.losses()
+        # Of the same answer: a topic that another answer lacks would be no loss, and lose its position.
+        self.topics, losses = self._topics_and_losses()
+        self.accepted_losses = losses
         for loss in losses:
             _log.warning("%s. on_data_loss=restart: the job will %s", loss.message, loss.remedy)
         if OFFSETS_TOPIC not in self.topics:
@@ -97,6 +99,10 @@ class JobContext:
         Raises:
             PipelineError: There are some, and `on_data_loss` is `fail`.
         """
+        return self._topics_and_losses()[1]
+
+    def _topics_and_losses(self) -> tuple[Mapping[str, KafkaTopic], list[DataLoss]]:
+        """Return the topics that exist, and `losses`."""
         # Read before the cluster is queried: a batch that ends later may have positions beyond `ends`, which
         # would look like a truncated log.
         positions, pending = self._read_positions(), self.state.pending()
@@ -109,7 +115,7 @@ class JobContext:
         losses = find_losses(positions, topics, earliest, ends, pending)
         if losses and self.settings.on_data_loss == "fail":
             raise PipelineError(_message(losses))
-        return losses
+        return topics, losses
 
     def log_ends(self) -> tuple[Offsets, Offsets]:
         """Return the last stable offset and, queried later, the log-end offset of each partition."""

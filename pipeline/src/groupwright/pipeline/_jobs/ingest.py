@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from functools import reduce
 
 from pyspark import StorageLevel
@@ -83,6 +83,7 @@ class Ingest:
 
     def record_positions(self, new: Positions, batch: Batch) -> None:
         """Add a snapshot of the positions."""
+        new = replace(new, newest_date=max(datetime.now(UTC).date(), self.positions.newest_date))
         self._tables.add(schemas.READ_POSITIONS, positions.frame(self._spark, new), batch)
         self.positions = new
 

@@ -273,6 +273,7 @@ def connected(spark: SparkSession, client: Mapping[str, str]) -> Iterator[Cluste
             f"{side}.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer"
         )
     configuration.put("isolation.level", "read_committed")
+    configuration.put("allow.auto.create.topics", "false")  # of a topic that was deleted meanwhile
     cluster = Cluster(jvm, admin, address, configuration)
     try:
         yield cluster

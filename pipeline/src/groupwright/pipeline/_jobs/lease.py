@@ -117,6 +117,13 @@ class Lease:
         if not was_lost:
             self._folder.write(_name(self.number), json.dumps(asdict(replace(self._contents, released=True))))
 
+    def abandon(self) -> None:
+        """Refuse later writes of this job, and let the next one wait until the lease has expired.
+
+        For a job whose last write may still be under way.
+        """
+        self._is_lost = True
+
     def _renew(self) -> None:
         while not self._ended.wait(RENEWAL_SECONDS) and not self._is_lost:
             started = time.monotonic()
@@ -213,7 +220,7 @@ def _wait_for_expiry(folder: Folder, number: int) -> None:
             if now.released or now.is_dead:
                 return
             if first is None:
-                first = now
+                first, deadline = now, time.monotonic() + EXPIRY_SECONDS  # a read may have taken long
                 _log.info("Waiting up to %.0f s to see whether %s is alive", EXPIRY_SECONDS, _holder(first))
             elif now.beat != first.beat:
                 raise TablesError(

@@ -14,9 +14,12 @@ _log = logging.getLogger("groupwright.pipeline")
 
 
 def is_due(state: State, last_date: date) -> bool:
-    """Return whether no job has maintained the tables up to this date: once a day suffices."""
+    """Return whether no job has maintained the tables up to this date: once a day suffices.
+
+    A date of the future is that of a clock that was ahead.
+    """
     done = state.maintained()
-    return done is None or done < last_date
+    return done is None or done < last_date or done > datetime.now(UTC).date()
 
 
 def maintain(tables: Tables, settings: Settings, state: State, last_date: date) -> None:

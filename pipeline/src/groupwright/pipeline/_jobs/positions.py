@@ -20,7 +20,7 @@ from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
 _RECENT = timedelta(days=1)
 _ABOVE_OFFSETS = 1 << 52
 """Added to the offsets of a recreated topic: more than the offsets of any log."""
-_VALUES = ("sequence", "cluster_id", "topic_id", "next_offset")
+_VALUES = ("sequence", "cluster_id", "topic_id", "next_offset", "date")
 _OF_OFFSETS_TOPIC = (
     schemas.OFFSET_COMMITS,
     schemas.GROUP_GENERATIONS,
@@ -45,11 +45,14 @@ class Positions:
         sequence: Number of the snapshot, ascending; 0 if there is none.
         cluster_id: The cluster's id; empty if unknown.
         topics: The positions, by topic.
+        newest_date: The date of the newest snapshot in the table. Later ones have no earlier date, also if
+            the clock goes back: `load` begins with the newest dates.
     """
 
     sequence: int = 0
     cluster_id: str = ""
     topics: Mapping[str, TopicPosition] = field(default_factory=dict)
+    newest_date: date = date.min
 
     def advanced(self, ends: Offsets) -> "Positions":
         """Return the positions after a batch with these end offsets, exclusive. Offsets never go back."""
@@ -111,7 +114,7 @@ def frame(spark: SparkSession, positions: Positions) -> DataFrame:
             "log_partition": partition,
             "next_offset": offset,
             "time": now,
-            "date": now.date(),
+            "date": max(now.date(), positions.newest_date),
         }
         for name, topic in positions.topics.items()
         for partition, offset in topic.offsets.items()
@@ -194,4 +197,4 @@ def _snapshot(rows: Sequence[Row]) -> Positions:
         of_topic = [row for row in rows if row.topic == name]
         offsets = {row.log_partition: row.next_offset for row in of_topic}
         topics[name] = TopicPosition(of_topic[0].topic_id, offsets)
-    return Positions(rows[0].sequence, rows[0].cluster_id, topics)
+    return Positions(rows[0].sequence, rows[0].cluster_id, topics, rows[0].date)

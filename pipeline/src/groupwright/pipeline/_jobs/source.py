@@ -46,6 +46,7 @@ def _options(settings: Settings, partitions: Mapping[str, Mapping[int, int]]) ->
     return {
         **{f"kafka.{key}": value for key, value in settings.client.items()},
         "kafka.isolation.level": "read_committed",
+        "kafka.allow.auto.create.topics": "false",  # of a topic that was deleted meanwhile
         "assign": json.dumps({topic: sorted(by_partition) for topic, by_partition in partitions.items()}),
         "failOnDataLoss": "true",  # also to restart: `data_loss` decides where
     }

@@ -67,7 +67,8 @@ class StreamStatus:
 
     Args:
         table_format: Format of the tables.
-        stall_seconds: Time without progress after which the stream is unhealthy.
+        stall_seconds: Time without progress after which the stream is unhealthy, that between two batches
+            included.
         holds_lease: Returns whether the job may write.
         monotonic: The monotonic clock.
         wall: The wall clock.
@@ -113,6 +114,8 @@ class StreamStatus:
         """Record losses that the job goes on after."""
         with self._lock:
             self._losses.update(loss.kind for loss in losses)
+            if losses:  # the positions may never pass the observed ends of a log that is gone
+                self._delay.target = None
 
     def started_behind(self, seconds: float) -> None:
         """Record the age of the oldest record that was unread when the job started."""
@@ -148,7 +151,7 @@ class StreamStatus:
         if seconds > self.stall_seconds:
             return (
                 f"no batch has ended for {seconds:.0f} s, and there are records to read: "
-                f"stall_seconds={self.stall_seconds:g} is the limit"
+                f"{self.stall_seconds:g} s is the limit (stall_seconds, and trigger_seconds between batches)"
             )
         return ""
 

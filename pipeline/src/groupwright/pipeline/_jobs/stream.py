@@ -72,7 +72,8 @@ def run_stream(
         TablesError: The tables cannot be opened or written.
     """
     with spark_errors("the stream"), job_context(spark, settings, "stream") as context:
-        status = StreamStatus(settings.format, settings.stall_seconds, lambda: context.lease.is_held)
+        stall_seconds = settings.stall_seconds + settings.trigger_seconds
+        status = StreamStatus(settings.format, stall_seconds, lambda: context.lease.is_held)
         with serving(settings.metrics_address, status):
             _Stream(context, status, on_progress).run(stop)
 
@@ -95,34 +96,43 @@ class _Stream:
         self._query: StreamingQuery | None = None
         self._deadline = 0.0
         self._is_ending = False
+        self._is_stuck = False
+        """True if a query or a preparation has not ended in time: it may still write."""
         self._has_refused = Event()
 
     def run(self, stop: Event) -> None:
         self._workers = [Worker(self._context.spark, *each) for each in self._periodic()]
         try:
             while self._follow(stop):
-                if self._query and self._query.isActive:
+                if self._is_stuck:
                     raise PipelineError("the topics have changed, and the query is stuck: restart the job")
                 self._on_progress("the topics have changed: the query starts again")
         finally:
-            # If the job was stopped, `_finish` or `_prepare` has set the deadline, which the workers share.
-            if not (stop.is_set() and self._is_ending):
-                self._deadline = time.monotonic() + self._settings.stop_seconds
-            deadline = self._deadline
-            finished = [worker.stop(deadline - time.monotonic()) for worker in self._workers]
+            finished = self._stop_workers(stop)
         for worker, is_finished in zip(self._workers, finished, strict=True):
             if is_finished:  # a cancelled worker has the cancellation as its error
                 worker.check()
-        if all(finished) and not stop.is_set():  # with `once`
+        is_at_rest = all(finished) and not self._is_stuck
+        if is_at_rest and not stop.is_set():  # with `once`
             self._conclude()
             self._maintain(datetime.now(UTC).date() - timedelta(days=1))
-        elif all(finished):
+        elif is_at_rest:
             last = Worker(self._context.spark, "derived-tables", None, self._conclude)
-            if last.stop(deadline - time.monotonic()):
+            if last.stop(self._deadline - time.monotonic()):
                 last.check()
         if stale := self._context.state.stale():
             dates = ", ".join(day.isoformat() for day in sorted(stale))
             _log.warning("The derived tables of %s are not up to date; the next job recomputes them", dates)
+
+    def _stop_workers(self, stop: Event) -> list[bool]:
+        """Stop the workers, and return of each whether it had finished in time."""
+        # If the job was stopped, `_finish` or `_prepare` has set the deadline, which the workers share.
+        if not (stop.is_set() and self._is_ending):
+            self._deadline = time.monotonic() + self._settings.stop_seconds
+        finished = [worker.stop(self._deadline - time.monotonic()) for worker in self._workers]
+        if self._is_stuck or any(worker.is_running for worker in self._workers):
+            self._context.lease.abandon()
+        return finished
 
     def _conclude(self) -> bool:
         """Take and write a last sample, and derive what the last batches have changed."""
@@ -159,8 +169,8 @@ class _Stream:
                 raise
             return True
         finally:
-            if query is not None:
-                _stop(query)
+            if query is not None and not _stop(query):
+                self._is_stuck = True
         return not stop.is_set() and not self._settings.once
 
     def _prepare(self, stop: Event) -> Offsets | None:
@@ -182,6 +192,7 @@ class _Stream:
             self._is_ending = True
             self._deadline = time.monotonic() + self._settings.stop_seconds
             if not worker.stop(self._settings.stop_seconds):
+                self._is_stuck = worker.is_running
                 return None
         worker.check()
         return None if stop.is_set() else found[0]
@@ -200,14 +211,14 @@ class _Stream:
         self._context.spark.conf.set(_STOP_TIMEOUT, f"{_STOP_SECONDS}s")
         writer = (
             source.stream(self._context.spark, settings, start)
-            .withWatermark("timestamp", f"{settings.watermark_seconds:g} seconds")
+            .withWatermark("timestamp", _interval(settings.watermark_seconds))
             .writeStream.queryName("groupwright")
             .option("checkpointLocation", f"{settings.state_folder}/{CHECKPOINT}")
             .foreachBatch(self._add)
         )
         if settings.once:
             return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{settings.trigger_seconds:g} seconds").start()
+        return writer.trigger(processingTime=_interval(settings.trigger_seconds)).start()
 
     def _add(self, records: DataFrame, batch_id: int) -> None:
         """Add a batch of the query to the tables (`foreachBatch`)."""
@@ -354,8 +365,16 @@ class _Stream:
         self._status.task_ended(task, time.monotonic() - started)
 
 
-def _stop(query: StreamingQuery) -> None:
+def _interval(seconds: float) -> str:
+    """Return a time as Spark reads it: without an exponent."""
+    return f"{round(seconds * 1000)} milliseconds"
+
+
+def _stop(query: StreamingQuery) -> bool:
+    """Stop a query, and return whether its thread has ended; `isActive` is false as soon as it is stopped."""
     try:
         query.stop()
     except (PySparkException, Py4JError) as error:
         _log.warning("The query has not stopped within %d s: %s", _STOP_SECONDS, summarize_error(error))
+        return False
+    return True

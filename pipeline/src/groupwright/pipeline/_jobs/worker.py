@@ -57,13 +57,14 @@ class Worker:
         """Stop after the current call, and wait for it.
 
         Args:
-            seconds: Time for the current call; then its Spark jobs are cancelled, and it has 5 more seconds.
+            seconds: Time for the current call, at least one; then its Spark jobs are cancelled, and it has 5
+                more seconds.
 
         Returns:
             Whether the call was finished in time; otherwise a warning is logged.
         """
         self._stopping.set()
-        self._thread.join(max(0.0, seconds))
+        self._thread.join(max(_IDLE_SECONDS, seconds))  # one that waits needs a moment to end
         if not self._thread.is_alive():
             return True
         deadline = time.monotonic() + _CANCEL_SECONDS
