@@ -132,7 +132,10 @@ def run(servers: str, messages: int, cool_down: float) -> None:
     producer = Producer({"bootstrap.servers": servers})
     for number in range(messages):
         producer.produce(topic, str(number), partition=number % PARTITIONS)
-    producer.flush(30)
+        if number % 1000 == 0:
+            producer.flush(30)  # librdkafka's queue has a limit
+    if left := producer.flush(30):
+        raise TimeoutError(f"the brokers did not take {left} messages")
     with tempfile.TemporaryDirectory() as folder:
         control(servers, topic, cool_down, Path(folder))
 

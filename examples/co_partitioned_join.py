@@ -112,7 +112,8 @@ def produce(servers: str, topics: list[str]) -> None:
         created[topic].result(30)
         for key in KEYS:
             producer.produce(topic, b"10 EUR", key)
-    producer.flush(30)
+    if left := producer.flush(30):
+        raise TimeoutError(f"the brokers did not take {left} messages")
 
 
 def run(servers: str) -> None:

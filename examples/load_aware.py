@@ -95,7 +95,8 @@ def produce(servers: str, topic: str) -> None:
     for partition, messages in enumerate(MESSAGES):
         for number in range(messages):
             producer.produce(topic, f"order {number}", partition=partition)
-    producer.flush(30)
+    if left := producer.flush(30):
+        raise TimeoutError(f"the brokers did not take {left} messages")
 
 
 def compare(servers: str) -> None:

@@ -28,7 +28,8 @@ class SameKeySameMember(Assignor):
     def assign(self, group: Group) -> dict[str, dict[str, list[int]]]:
         """Assign the families to the members in turn."""
         members = sorted(member.id for member in group.members)  # the order in `group` has no meaning
-        families = min(topic.partitions for topic in group.topics.values())
+        # `group` lacks topics that do not exist, and a group may be started before its topics.
+        families = min((topic.partitions for topic in group.topics.values()), default=1) or 1
         plan: dict[str, dict[str, list[int]]] = {member: {} for member in members}
         for name, topic in group.topics.items():
             for partition in range(topic.partitions):

@@ -9,7 +9,7 @@ import logging
 import signal
 
 import confluent_kafka
-from confluent_kafka import Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from groupwright.consumer import Consumer
 from groupwright.consumer.parallel import ParallelConsumer, Retry
@@ -34,14 +34,16 @@ def main() -> None:
 
     def keep_failed(message: Message, error: BaseException) -> None:
         origin = f"{message.topic()} [{message.partition()}] at offset {message.offset()}"
+        outcome: list[KafkaError | None] = []
         producer.produce(
             options.failed,
             message.value(),
             message.key(),
             headers={"error": repr(error), "origin": origin},
+            on_delivery=lambda refused, _: outcome.append(refused),
         )
-        if producer.flush(30):
-            raise TimeoutError(f"{options.failed} does not take failed orders")
+        if producer.flush(30) or any(outcome):
+            raise RuntimeError(f"{options.failed} does not take failed orders: {outcome}")
 
     consumer = ParallelConsumer(
         {

@@ -48,7 +48,12 @@ def main(
                     case, contestants, effort, folder, lambda cell, name: shell.advance(f"{cell} {name}")
                 )
                 results.rows.append(run)
-    shell.finish(REPORT, results, output, is_whole=not quick and len(cases) == len(matrix) and not against)
+    shell.finish(
+        REPORT,
+        results,
+        output,
+        is_whole=not quick and len(cases) == len(matrix) and not against and limit is None,
+    )
 
 
 def _taking_part(against: list[str] | None) -> set[str]:

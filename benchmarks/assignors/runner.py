@@ -30,7 +30,7 @@ class Effort:
 
     Attributes:
         patience: Time for which the step is repeated without becoming faster.
-        longest: Time after which no further run begins.
+        longest: Time after which no further run begins, once there are three.
         limit: Timeout of one run.
     """
 
@@ -80,7 +80,7 @@ def _limit(case: Case, contestant: Contestant, effort: Effort, ours: Outcome | N
 
 
 def _run(contestant: Contestant, effort: Effort, inputs: Path, answer: Path) -> Outcome:
-    seconds = (effort.patience * contestant.patience, effort.longest)
+    seconds = (effort.patience * contestant.patience, effort.longest * contestant.patience)
     nanoseconds = (str(round(time * 1e9)) for time in seconds)
     arguments = (str(inputs), str(answer), *nanoseconds, str(_LEAST_RUNS))
     with tempfile.TemporaryFile() as errors, _started((*contestant.command, *arguments), errors) as lines:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
@@ -41,22 +42,29 @@ class BusyGroups:
         self._cluster = Cluster(settings, timeout=60)
         self._producer = Producer({**settings, "linger.ms": 20})
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._work)
-        for number in range(groups):
-            self._commit(number)
+        self._executor = ThreadPoolExecutor(1, "groups")
+        try:
+            for number in range(groups):
+                self._commit(number)
+        except BaseException:
+            self._cluster.close()
+            raise
 
     def __enter__(self) -> Self:
         """Begin to produce and commit."""
-        self._thread.start()
+        self._working = self._executor.submit(self._work)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it."""
+        """End it, and raise what ended it before: the exporter was measured on a cluster at rest then."""
         self._over.set()
-        self._thread.join()
-        self._cluster.close()
+        try:
+            self._working.result()
+        finally:
+            self._executor.shutdown()
+            self._cluster.close()
 
     def _commit(self, number: int) -> None:
         topic = self._topics[number % TOPICS]
@@ -72,9 +80,10 @@ class BusyGroups:
         began = time.monotonic()
         while not self._over.wait(_TICK_SECONDS):
             seconds = time.monotonic() - began
-            for produced in range(produced, int(seconds * _MESSAGES_PER_SECOND)):  # noqa: B020 - it goes on
+            while produced < seconds * _MESSAGES_PER_SECOND:
                 topic = self._topics[produced % TOPICS]
                 self._producer.produce(topic, b"x", partition=produced // TOPICS % self._partitions)
+                produced += 1
             self._producer.poll(0)
             self._offset = produced // (TOPICS * self._partitions)
             while commits < seconds * _COMMITTING_GROUPS_PER_SECOND:

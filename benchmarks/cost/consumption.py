@@ -134,7 +134,10 @@ def _by_poll_and_work(consumer: Consumer, messages: int) -> None:
 def _by_consume(consumer: Consumer, messages: int) -> None:
     taken = 0
     while taken < messages:
-        taken += len(consumer.consume(min(500, messages - taken), _PATIENCE))
+        batch = consumer.consume(min(500, messages - taken), _PATIENCE)
+        if not batch:
+            raise TimeoutError(f"no message came in {_PATIENCE} s")
+        taken += sum(message.error() is None for message in batch)
 
 
 METHODS = {

@@ -28,8 +28,8 @@ class Run:
         page_bytes: Size of the page.
         compressed_bytes: Its size as Prometheus fetches it.
         first_refresh_seconds: From the command's start to the first page.
-        refresh_seconds: Median duration of a refresh.
-        cpu_seconds: Processor time for each refresh, with ten scrapes.
+        refresh_seconds: Median duration of a refresh after the first.
+        cpu_seconds: Processor time for each refresh, with the scrapes of its interval.
         memory_bytes: Resident memory at the end.
         scrape_ms: Median of all scrapes.
         scrape_p99_ms: Their 99th percentile.
@@ -93,13 +93,18 @@ def _measure(name: str, process: "subprocess.Popen[bytes]", log: Path, began: fl
     durations: dict[int, float] = {}
     times: list[float] = []
     done = 0
+    changed = time.monotonic()
     while done < refreshes:
+        if time.monotonic() - changed > _PATIENCE_SECONDS:
+            raise TimeoutError(f"no refresh in {_PATIENCE_SECONDS} s: {log.read_text()}")
         time.sleep(_SCRAPE_SECONDS)
         body, seconds = _scrape(port, "/metrics")
         times.append(seconds)
         own = body[body.rindex(b"# HELP groupwright_exporter_build_info") :].decode()
-        done = round(_value(own, 'refreshes_total{outcome="succeeded"}') - start)
-        durations[done] = _value(own, "last_refresh_duration_seconds")
+        before, done = done, round(_value(own, 'refreshes_total{outcome="succeeded"}') - start)
+        if done > before:
+            changed = time.monotonic()
+            durations[done] = _value(own, "last_refresh_duration_seconds")
         if _value(own, 'refreshes_total{outcome="failed"}'):
             raise RuntimeError(f"a refresh has failed: {log.read_text()}")
     used = observed.cpu_times()

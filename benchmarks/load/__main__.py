@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from confluent_kafka import KafkaException
 
+from benchmarks.consumer.processes import RunFailedError
 from benchmarks.load.contestants import prepare
 from benchmarks.load.plan import FULL, QUICK
 from benchmarks.load.report import REPORT
 from benchmarks.load.results import Results
 from benchmarks.load.runner import run
 from benchmarks.shell import Output, Quick, Shell
+from groupwright.assignors.errors import GroupwrightError
 
 
 def main(
@@ -35,7 +38,7 @@ def main(
             **shell.origin(), contestants={one.name: one.absent or one.version for one in contestants}
         )
         shell.expect(len(contestants) * len(effort.shapes))
-        with shell.may_end_early():
+        with shell.may_end_early(GroupwrightError, KafkaException, RunFailedError, TimeoutError):
             run(contestants, effort, shell.progress, results)
     shell.finish(REPORT, results, output, is_whole=not quick)
 

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 WORKERS, MOST_IN_FLIGHT, COMMIT_SECONDS, DRAIN_SECONDS = 4, 1000, 5.0, 30.0
 
@@ -45,11 +45,16 @@ class Service:
                 last = error
             else:
                 return
+        outcome: list[KafkaError | None] = []
         self.producer.produce(
-            self.options.failed, message.value(), message.key(), headers={"error": repr(last)}
+            self.options.failed,
+            message.value(),
+            message.key(),
+            headers={"error": repr(last)},
+            on_delivery=lambda refused, _: outcome.append(refused),
         )
-        if self.producer.flush(30):
-            raise TimeoutError("failed orders are not taken")
+        if self.producer.flush(30) or any(outcome):
+            raise RuntimeError(f"failed orders are not taken: {outcome}")
 
     def receive(self, message: Message) -> None:
         key = (message.topic() or "", message.partition() or 0)

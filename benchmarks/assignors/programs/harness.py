@@ -58,7 +58,7 @@ def _repeat(step: Step, patience: int, longest: int, least: int) -> Iterable[tup
         _say(f"run {end - start}")
         if end - start < _FASTER * mark:
             mark, improved = end - start, end
-        if end - began > longest or (run >= least and end - improved > patience):
+        if run >= least and (end - began > longest or end - improved > patience):
             return answer
 
 

@@ -51,7 +51,7 @@ func repeat(in inputs, patience, longest time.Duration, least int) []kmsg.SyncGr
 		if float64(took) < faster*mark {
 			improved, mark = end, float64(took)
 		}
-		if end.Sub(began) > longest || run >= least && end.Sub(improved) > patience {
+		if run >= least && (end.Sub(began) > longest || end.Sub(improved) > patience) {
 			return answer
 		}
 	}

@@ -71,7 +71,7 @@ public final class Leader {
                 mark = end - start;
                 improved = end;
             }
-            if (end - began > longest || run >= least && end - improved > patience)
+            if (run >= least && (end - began > longest || end - improved > patience))
                 return answer;
         }
     }
