@@ -126,7 +126,8 @@ class Settings:
         "",
     )
     stall_seconds: float = _setting(
-        "Time without progress after which `/healthy` fails, in seconds; more than the longest batch takes.",
+        "Time without progress after which `/healthy` fails, in seconds, beside `trigger_seconds`; more than "
+        "the longest batch takes.",
         1800.0,
         minimum=1,
     )
