@@ -85,7 +85,7 @@ def test_a_stop_while_an_unfinished_batch_is_added_is_bounded() -> None:
 def test_a_query_that_does_not_end_is_followed_by_no_other_and_keeps_its_lease(
     monkeypatch: pytest.MonkeyPatch, *, is_stopped: bool
 ) -> None:
-    """Spark says that a query is not active as soon as it is told to stop, while a batch still writes."""
+    """`isActive` is false as soon as `stop` is called, although a batch still writes."""
     settings = SimpleNamespace(stop_seconds=60.0, end_offsets_seconds=0.0, once=False, derive_seconds=60.0)
     context: Any = MagicMock(settings=settings, known_topics=set)
     context.state.stale.return_value = {}

@@ -6,12 +6,10 @@ records takes about four fifths of the time. After an update of Java or Spark, r
 """
 
 import sys
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline import open_tables, schemas
@@ -19,6 +17,7 @@ from groupwright.pipeline._jobs.session import NEWEST_JAVA, QUIET_CLASS_ARCHIVE,
 from groupwright.pipeline.jobs import FEW_ROWS, Settings, group_history, local_session, run_batch
 from groupwright.pipeline.report import write_report
 from groupwright.testing import LocalKafka, find_java
+from groupwright.testing.class_archive import made_archive, use_broker
 
 _WAIT_SECONDS = 120.0
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -31,49 +30,18 @@ def make_class_archive() -> Path | None:
         GroupwrightError: Kafka or Spark does not start.
         subprocess.TimeoutExpired: Java has not written the classes within two minutes.
     """
-    path = spark_class_archive(find_java(newest=NEWEST_JAVA))
-    if path.exists():
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".recording-", dir=path.parent) as staging, LocalKafka() as kafka:
-        _commit(kafka)
-        target = Path(staging, path.name)
-        _record(kafka.bootstrap_servers, Path(staging), target)
-        if not target.exists():
-            return None
-        target.replace(path)
-    return path
+    return made_archive(spark_class_archive(find_java(newest=NEWEST_JAVA)), _record)
 
 
-def _commit(kafka: LocalKafka) -> None:
-    """Consume a message in a group, and commit its offset."""
-    topic = "recording"
-    kafka.create_topic(topic)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
-    producer.produce(topic, b"a message")
-    producer.flush(_WAIT_SECONDS)
-    config = {
-        "bootstrap.servers": kafka.bootstrap_servers,
-        "group.id": topic,
-        "auto.offset.reset": "earliest",
-    }
-    consumer = Consumer(config)
-    try:
-        consumer.subscribe([topic])
-        message = consumer.poll(_WAIT_SECONDS)
-        if message is not None and message.error() is None:
-            consumer.commit(message=message, asynchronous=False)
-    finally:
-        consumer.close()
-
-
-def _record(bootstrap_servers: str, folder: Path, target: Path) -> None:
-    """Run a batch and a report, and wait until Java has ended and written its classes to a file."""
+def _record(target: Path) -> None:
+    """Run a batch and a report, and wait until Java has ended and written its classes."""
     options = (FEW_ROWS[_JAVA_OPTIONS], f'"-XX:ArchiveClassesAtExit={target}"', *QUIET_CLASS_ARCHIVE)
     settings = {**FEW_ROWS, _JAVA_OPTIONS: " ".join(options)}
-    with local_session("groupwright classes", settings=settings) as spark:
+    with LocalKafka() as kafka, local_session("groupwright classes", settings=settings) as spark:
+        use_broker(kafka)
         jvm: Any = spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - Spark has no other way to its JVM
-        _run_jobs(spark, Settings(bootstrap_servers=bootstrap_servers, tables=str(folder / "tables")), folder)
+        tables = str(target.parent / "tables")
+        _run_jobs(spark, Settings(bootstrap_servers=kafka.bootstrap_servers, tables=tables), target.parent)
     jvm.stdin.close()  # as at the end of this process
     jvm.wait(_WAIT_SECONDS)
 

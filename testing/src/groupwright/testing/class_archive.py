@@ -7,6 +7,7 @@ time. After an update of Java or Kafka, run the command again.
 
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -35,22 +36,36 @@ def make_class_archive() -> Path | None:
         LocalKafkaError: The broker does not start.
     """
     kafka = _RecordingKafka()
-    path = kafka.class_archive
+
+    def record(target: Path) -> None:
+        kafka.target = target
+        with kafka:
+            use_broker(kafka)
+            kafka.stop()
+
+    return made_archive(kafka.class_archive, record)
+
+
+def made_archive(path: Path, record: Callable[[Path], None]) -> Path | None:
+    """Return an archive's path, after `record` has made it if it did not exist; None if it makes none.
+
+    Args:
+        path: The archive.
+        record: Runs a Java that writes its classes to the given path, in a folder for its other files.
+    """
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".recording-", dir=path.parent) as staging:
-        kafka.target = Path(staging, path.name)
-        with kafka:
-            _use(kafka)
-            kafka.stop()
-        if not kafka.target.exists():
+        target = Path(staging, path.name)
+        record(target)
+        if not target.exists():
             return None
-        kafka.target.replace(path)
+        target.replace(path)
     return path
 
 
-def _use(kafka: LocalKafka) -> None:
+def use_broker(kafka: LocalKafka) -> None:
     """Produce, consume in a group, and commit, so that the broker loads the classes for that."""
     topic = "recording"
     kafka.create_topic(topic)

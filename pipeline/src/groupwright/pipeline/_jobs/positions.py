@@ -114,7 +114,7 @@ def frame(spark: SparkSession, positions: Positions) -> DataFrame:
             "log_partition": partition,
             "next_offset": offset,
             "time": now,
-            "date": max(now.date(), positions.newest_date),
+            "date": positions.newest_date,
         }
         for name, topic in positions.topics.items()
         for partition, offset in topic.offsets.items()
