@@ -25,7 +25,9 @@ public final class MiniYarn {
     // The machine's memory and disks are shared with other tests.
     settings.setBoolean(YarnConfiguration.NM_PMEM_CHECK_ENABLED, false);
     settings.setBoolean(YarnConfiguration.NM_VMEM_CHECK_ENABLED, false);
+    // The first check of the disks is made all the same.
     settings.setBoolean(YarnConfiguration.NM_DISK_HEALTH_CHECK_ENABLE, false);
+    settings.setFloat(YarnConfiguration.NM_MAX_PER_DISK_UTILIZATION_PERCENTAGE, 100);
 
     MiniYARNCluster cluster = new MiniYARNCluster("yarn", 1, 1, 1);
     Runtime.getRuntime().addShutdownHook(new Thread(cluster::stop));

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs import derive as derivation
-from groupwright.pipeline._jobs.derive import dates_that_follow, derive, group_history, with_consumer_members
+from groupwright.pipeline._jobs.derive import dates_that_follow, derive, group_history
 from groupwright.pipeline._tables import Batch, Tables, open_tables
 from groupwright.pipeline.schemas import Table
 
@@ -354,7 +354,7 @@ def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
                 records[schemas.GROUP_GENERATIONS].append({**key, **of_group})
     tables = open_tables(spark, str(tmp_path))
     add(spark, tables, records, DATES)
-    found = with_consumer_members(tables).select("generation", "member_id", "log_offset").collect()
+    found = group_history(tables)["group_members"].select("generation", "member_id", "log_offset").collect()
     assert sorted(map(tuple, found)) == [(1, "first", 11), (1, "second", 21)]
 
 

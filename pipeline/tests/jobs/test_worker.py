@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline._jobs.worker import Worker
+from groupwright.pipeline._side_by_side import side_by_side
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.waiting import wait_until
 
@@ -54,18 +55,23 @@ def test_work_that_had_nothing_to_do_is_called_again_soon_and_an_error_is_raised
 def test_a_stop_cancels_the_spark_jobs_that_exceed_its_time_and_says_so(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A derivation of hours, of which each task waits for 10 minutes."""
+    """A derivation of hours: two queries, of which each task waits for 10 minutes."""
     tracker = spark.sparkContext.statusTracker()
 
+    def query() -> int:
+        return spark.range(2, numPartitions=2).rdd.map(lambda _: time.sleep(600)).count()
+
     def wait_long() -> bool:
-        return bool(spark.range(2, numPartitions=2).rdd.map(lambda _: time.sleep(600)).count())
+        with side_by_side(spark) as start:
+            start(query)
+            return bool(query())
 
     worker = Worker(spark, "derived-tables", None, wait_long)
-    wait_until(lambda: bool(tracker.getActiveJobsIds()), "the job runs")
+    wait_until(lambda: len(tracker.getActiveJobsIds()) == 2, "both jobs run")
     with caplog.at_level(logging.WARNING):
         assert not worker.stop(0.1)
     assert "derived-tables was not finished within 0 s, and was cancelled" in caplog.text
-    wait_until(lambda: not tracker.getActiveJobsIds(), "the job has ended")
+    wait_until(lambda: not tracker.getActiveJobsIds(), "both jobs have ended")
     with pytest.raises(Exception, match="cancelled"):
         worker.check()
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import Batch, Tables, TablesError, open_tables
+from groupwright.pipeline._tables import kept
 from groupwright.pipeline._tables.arrow import to_arrow
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._tables.lakehouse import DeltaTables, IcebergTables
@@ -114,6 +115,30 @@ def test_small_files_become_one_and_old_dates_go(spark: SparkSession, tmp_path: 
     tables.retain(END_OFFSETS, SECOND)
     tables.vacuum(END_OFFSETS)
     assert offsets(tables.read(END_OFFSETS)) == [3]
+
+
+def test_kept_tables_are_read_once_and_again_after_each_of_their_changes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    others = open_tables(spark, str(tmp_path))
+    with kept(others) as tables:
+        assert offsets(tables.read(END_OFFSETS)) == []
+        tables.add(END_OFFSETS, rows(spark, 1).union(rows(spark, 2, day=SECOND)), Batch("stream", 0))
+        assert offsets(tables.read(END_OFFSETS)) == [1, 2]
+        assert tables.read(END_OFFSETS).storageLevel.useMemory
+        assert offsets(tables.read(END_OFFSETS, since=SECOND)) == [2]
+        assert offsets(tables.read(END_OFFSETS, until=FIRST)) == [1]
+        others.add(END_OFFSETS, rows(spark, 3), Batch("another", 0))
+        assert offsets(tables.read(END_OFFSETS)) == [1, 2], "another program's rows"
+        tables.replace(END_OFFSETS, rows(spark, 7), [FIRST])
+        assert offsets(tables.read(END_OFFSETS)) == [2, 7]
+        tables.replace(END_OFFSETS, tables.read(END_OFFSETS, until=FIRST), [FIRST])
+        assert offsets(tables.read(END_OFFSETS)) == [2, 7], "rows of the table itself"
+        tables.retain(END_OFFSETS, SECOND)
+        assert offsets(tables.read(END_OFFSETS)) == [2]
+    others.add(END_OFFSETS, rows(spark, 4), Batch("another", 1))
+    assert not others.read(END_OFFSETS).storageLevel.useMemory
+    assert offsets(others.read(END_OFFSETS)) == [2, 4]
 
 
 def test_two_writers_at_once_keep_all_rows_and_a_batch_of_both_is_there_once(

@@ -12,9 +12,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline._jobs.session import NEWEST_JAVA, QUIET_CLASS_ARCHIVE, spark_class_archive
-from groupwright.pipeline.jobs import FEW_ROWS, Settings, group_history, local_session, run_batch
+from groupwright.pipeline.jobs import FEW_ROWS, Settings, local_session, read_history, run_batch
 from groupwright.pipeline.report import write_report
 from groupwright.testing import LocalKafka, find_java
 from groupwright.testing.class_archive import made_archive, use_broker
@@ -48,9 +47,8 @@ def _record(target: Path) -> None:
 
 def _run_jobs(spark: SparkSession, settings: Settings, folder: Path) -> None:
     run_batch(spark, settings)
-    tables = open_tables(spark, settings.tables, settings.format)
-    found = {name: tables.read(table) for name, table in schemas.TABLES.items()}
-    write_report({**found, **group_history(tables)}, folder / "report.html", made_at=datetime.now(UTC))
+    with read_history(spark, settings) as tables:
+        write_report(tables, folder / "report.html", made_at=datetime.now(UTC))
 
 
 def main() -> int:

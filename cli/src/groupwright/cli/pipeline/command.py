@@ -145,9 +145,10 @@ def deploys(
     """
     with _pipeline("deploys", [_NO_CLUSTER, *(values or ())], config) as (spark, settings):
         from groupwright.cli.pipeline.deploys import print_deploys
-        from groupwright.cli.pipeline.reading import read_all
+        from groupwright.pipeline.jobs import read_history
 
-        print_deploys(read_all(spark, settings), group, client.value)
+        with read_history(spark, settings) as tables:
+            print_deploys(tables, group, client.value)
 
 
 @pipeline.command(cls=Command)

@@ -13,7 +13,7 @@ from groupwright.cli.pipeline.deploys import simulated_deploys
 from groupwright.core.assignor_traits import BROKERS, KAFKAS
 from groupwright.pipeline import open_tables, schemas
 from groupwright.pipeline.errors import spark_errors
-from groupwright.pipeline.jobs import Settings, group_history, settings_for
+from groupwright.pipeline.jobs import Settings, read_history
 from groupwright.pipeline.report import Compared, TimeRange, write_report
 from groupwright.pipeline.what_if import (
     ASSUMPTIONS,
@@ -24,10 +24,6 @@ from groupwright.pipeline.what_if import (
     topic_weights,
 )
 
-_READ_OFTEN = tuple(
-    table.name
-    for table in (schemas.REBALANCES, schemas.GROUP_GENERATIONS, schemas.GROUP_MEMBERS, schemas.LAG)
-)
 _SMALL_HISTORY = 2_000
 """Generations up to which Java's assignors are replayed by default: one group at a time."""
 
@@ -118,8 +114,12 @@ def print_what_if(
         GroupwrightError: An assignor cannot be loaded, or the tables cannot be read.
     """
     terminal = console()
-    with spark_errors("what-if"), terminal.status("replaying the history"):
-        replayed = replay(read_all(spark, settings), assignors)
+    with (
+        spark_errors("what-if"),
+        terminal.status("replaying the history"),
+        read_history(spark, settings) as tables,
+    ):
+        replayed = replay(tables, assignors)
         summary = compare(replayed).persist()
         if out is not None:
             replayed.write.mode("overwrite").parquet(str(out / "what_if_generations"))
@@ -139,8 +139,7 @@ def make_report(spark: SparkSession, settings: Settings, options: ReportOptions,
         GroupwrightError: An assignor cannot be loaded, a group cannot be simulated, or the tables cannot be
             read.
     """
-    with spark_errors("the report"):
-        tables = dict(read_all(spark, settings))
+    with spark_errors("the report"), read_history(spark, settings) as tables:
         chosen = options.assignors
         if chosen is None or "none" not in chosen:
             tables["what_if"] = compare(replay(options.shown.restrict(tables), chosen)).persist()
@@ -179,20 +178,6 @@ def export_tables(spark: SparkSession, settings: Settings, names: Sequence[str],
         for name in names:
             rows = tables.read(schemas.TABLES[name])
             rows.write.partitionBy(schemas.PARTITION_COLUMN).parquet(str(out / name))
-
-
-def read_all(spark: SparkSession, settings: Settings) -> Mapping[str, DataFrame]:
-    """Return all tables by name, with the generations and members of `group_history`.
-
-    Raises:
-        TablesError: The tables cannot be opened.
-    """
-    tables = open_tables(spark, settings.tables, settings.format)
-    found = {name: tables.read(table) for name, table in schemas.TABLES.items()} | group_history(tables)
-    if settings_for(settings):
-        # Each query of a Delta table lists its files by a job, which takes longer than to read a few rows.
-        found |= {name: found[name].persist() for name in _READ_OFTEN}
-    return found
 
 
 def replay(tables: Mapping[str, DataFrame], assignors: Sequence[str] | None) -> DataFrame:

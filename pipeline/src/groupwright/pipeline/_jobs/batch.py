@@ -76,7 +76,7 @@ def run_batch(
             context.state.mark_derived(stale)
             yesterday = datetime.now(UTC).date() - timedelta(days=1)
             if is_due(context.state, yesterday):
-                maintain(context.tables, settings, context.state, yesterday)
+                maintain(context.spark, context.tables, settings, context.state, yesterday)
         return added
 
 

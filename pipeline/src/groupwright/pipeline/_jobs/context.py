@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TypeVar
@@ -19,9 +19,10 @@ from groupwright.pipeline._jobs.kafka import Cluster, KafkaTopic, Offsets, conne
 from groupwright.pipeline._jobs.lease import Lease, hold_lease
 from groupwright.pipeline._jobs.positions import Positions, TopicPosition, derived_offsets, newest_time
 from groupwright.pipeline._jobs.samples import EndOffsets
+from groupwright.pipeline._jobs.session import has_few_rows
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import State
-from groupwright.pipeline._tables import Batch, Tables, open_tables
+from groupwright.pipeline._tables import Batch, Tables, kept, open_tables
 from groupwright.pipeline._tables.files import Folder
 from groupwright.pipeline._transforms.base import OFFSETS_TOPIC
 from groupwright.pipeline.errors import PipelineError, UnreachableError
@@ -314,11 +315,12 @@ def job_context(spark: SparkSession, settings: Settings, job: str) -> Iterator[J
         TablesError: The tables cannot be opened, or another job is writing them.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")  # so that dates are in UTC
-    with (
-        connected(spark, settings.client) as cluster,
-        hold_lease(Folder(spark, settings.lease_folder), job) as lease,
-    ):
+    with ExitStack() as stack:
+        cluster = stack.enter_context(connected(spark, settings.client))
+        lease = stack.enter_context(hold_lease(Folder(spark, settings.lease_folder), job))
         tables = open_tables(spark, settings.tables, settings.format, lease=lease)
+        if job == "batch" and has_few_rows(settings):
+            tables = stack.enter_context(kept(tables))
         state = State(Folder(spark, settings.state_folder), lease)
         yield JobContext(spark, settings, tables, state, cluster, Ingest(spark, tables, state), lease)
 

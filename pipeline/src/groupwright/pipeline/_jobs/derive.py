@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs.positions import as_in_log, recreations, with_ascending_offsets
+from groupwright.pipeline._side_by_side import side_by_side
 from groupwright.pipeline._tables import Tables
 from groupwright.pipeline._transforms import churn, group_epochs, group_states, lag, rebalances
 from groupwright.pipeline.schemas import Table
@@ -35,15 +36,24 @@ def derive(tables: Tables, dates: Collection[date], *, lookback_days: int) -> No
     days = {day + more for day in dates for more in (timedelta(0), _DAY)}
     days |= dates_that_follow(tables, dates, days)
     for first, last in _date_ranges(sorted(days)):
-        states = _States.before(tables, first)
-        earliest = first - timedelta(days=lookback_days)
-        recreated = recreations(tables, None if states.since is None else min(states.since, earliest))
-        names = _derive_rebalances(tables, first, last, lookback_days, states, recreated)
-        _derive_states(tables, first, last, states, names, recreated)
+        _derive_range(tables, first, last, lookback_days)
+        _log.info("rebalances, lag and churn are up to date from %s to %s", first, last)
+
+
+def _derive_range(tables: Tables, first: date, last: date, lookback_days: int) -> None:
+    states = _States.before(tables, first)
+    earliest = first - timedelta(days=lookback_days)
+    recreated = recreations(tables, None if states.since is None else min(states.since, earliest))
+
+    def derive_lag() -> None:
         for day in _days(first, last):
             _derive_lag(tables, day, lookback_days, recreated)
+
+    with side_by_side(states.rows.sparkSession) as start:
+        start(derive_lag)
+        names = _derive_rebalances(tables, first, last, lookback_days, states, recreated)
+        _derive_states(tables, first, last, states, names, recreated)
         _derive_churn(tables, first, last, lookback_days, states)
-        _log.info("rebalances, lag and churn are up to date from %s to %s", first, last)
 
 
 def dates_that_follow(tables: Tables, dates: Collection[date], days: Collection[date]) -> set[date]:
@@ -95,27 +105,26 @@ def group_history(tables: Tables) -> dict[str, DataFrame]:
     recreated = recreations(tables, None)
     rows = {
         schemas.GROUP_GENERATIONS.name: tables.read(schemas.GROUP_GENERATIONS),
-        schemas.GROUP_MEMBERS.name: with_consumer_members(tables),
+        schemas.GROUP_MEMBERS.name: _with_consumer_members(tables, recreated),
     }
     return {name: with_ascending_offsets(of_table, recreated) for name, of_table in rows.items()}
 
 
-def with_consumer_members(
-    tables: Tables, *, since: date | None = None, until: date | None = None
-) -> DataFrame:
+def _with_consumer_members(tables: Tables, recreated: Collection[int]) -> DataFrame:
     """Return `group_members`, including the members of KIP-848 groups.
 
     KIP-848 members have one row per stable epoch, with the log position of the epoch's record.
     """
-    recreated = recreations(tables, None)
-    records = with_ascending_offsets(tables.read(schemas.CONSUMER_GROUP_RECORDS, until=until), recreated)
-    names = rebalances.names_by_group(records, _names(tables, records, since))
+    classic = tables.read(schemas.GROUP_MEMBERS)
+    records = with_ascending_offsets(tables.read(schemas.CONSUMER_GROUP_RECORDS), recreated)
+    if records.isEmpty():
+        return classic
+    names = rebalances.names_by_group(records, _names(tables, records, None))
     consumer = rebalances.consumer_members(records, names).withColumn(
         "log_offset", as_in_log(F.col("log_offset"))
     )
     # Records of KIP-848 groups are kept for longer than the generations.
-    epochs = tables.read(schemas.GROUP_GENERATIONS, since=since, until=until).where("group_type = 'consumer'")
-    classic = tables.read(schemas.GROUP_MEMBERS, since=since, until=until)
+    epochs = tables.read(schemas.GROUP_GENERATIONS).where("group_type = 'consumer'")
     return classic.unionByName(consumer.join(epochs, [*_EPOCH], "left_semi"))
 
 

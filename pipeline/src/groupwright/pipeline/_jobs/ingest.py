@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +16,7 @@ from groupwright.pipeline._jobs import positions
 from groupwright.pipeline._jobs.positions import Positions
 from groupwright.pipeline._jobs.samples import EndOffsets, end_offset_rows
 from groupwright.pipeline._jobs.state import BatchRange, State
+from groupwright.pipeline._side_by_side import side_by_side
 from groupwright.pipeline._tables import Batch, Tables
 from groupwright.pipeline._transforms import base
 
@@ -103,8 +104,10 @@ class Ingest:
             for each in sources:
                 if each.kinds & summary.kinds:
                     parts_of.setdefault(each.table, []).append(each.rows(rows))
-        for table, parts in parts_of.items():
-            self._tables.add(table, reduce(DataFrame.union, parts).coalesce(files), span.batch)
+        with side_by_side(self._spark) as start:
+            for table, parts in parts_of.items():
+                rows = reduce(DataFrame.union, parts).coalesce(files)
+                start(partial(self._tables.add, table, rows, span.batch))
         # Again, because a derivation that ran meanwhile has unmarked the dates without these rows.
         self._state.mark_stale(summary.dates)
         self.record_positions(self.positions.advanced(span.end), span.batch)

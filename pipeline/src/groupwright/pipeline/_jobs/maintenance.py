@@ -2,12 +2,15 @@
 
 import logging
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
 
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs.settings import Settings
 from groupwright.pipeline._jobs.state import State
+from groupwright.pipeline._side_by_side import side_by_side
 from groupwright.pipeline._tables import Tables
 
 _log = logging.getLogger("groupwright.pipeline")
@@ -22,25 +25,27 @@ def is_due(state: State, last_date: date) -> bool:
     return done is None or done < last_date or done > datetime.now(UTC).date()
 
 
-def maintain(tables: Tables, settings: Settings, state: State, last_date: date) -> None:
+def maintain(spark: SparkSession, tables: Tables, settings: Settings, state: State, last_date: date) -> None:
     """Compact dates, delete those that `retention_days` has passed, and files that are no longer valid.
 
     Args:
+        spark: The session.
         tables: The tables.
         settings: The job's settings.
         state: The jobs' state.
         last_date: The last date to compact; `lookback_days` dates up to it are compacted.
     """
     dates = [last_date - timedelta(days=number) for number in range(settings.lookback_days)]
-    for table in schemas.BASE_TABLES:
-        tables.compact(table, dates)
+    with side_by_side(spark) as start:
+        for table in schemas.BASE_TABLES:
+            start(partial(tables.compact, table, dates))
     states = last_date - timedelta(days=settings.lookback_days)
-    tables.retain(schemas.GROUP_STATES, _first_kept(tables, schemas.GROUP_STATES, states))
+    _retain(tables, schemas.GROUP_STATES, states)
     if settings.retention_days:
         first = datetime.now(UTC).date() - timedelta(days=settings.retention_days)
         for table in schemas.TABLES.values():
             if table not in (*schemas.MEMBER_RECORDS, schemas.GROUP_STATES):
-                tables.retain(table, _first_kept(tables, table, first))
+                _retain(tables, table, first)
         _log.info("Dates before %s were deleted", first)
     if state.maintained():  # new tables have no files that are old enough
         for table in schemas.TABLES.values():
@@ -48,9 +53,12 @@ def maintain(tables: Tables, settings: Settings, state: State, last_date: date) 
     state.mark_maintained(last_date)
 
 
-def _first_kept(tables: Tables, table: schemas.Table, first: date) -> date:
-    """Return the first date to keep: for positions and states, at most that of the newest ones."""
-    if table not in (schemas.READ_POSITIONS, schemas.GROUP_STATES):
-        return first
-    newest = tables.read(table).agg(F.max(schemas.PARTITION_COLUMN).alias("date")).collect()[0].date
-    return min(first, newest or first)
+def _retain(tables: Tables, table: schemas.Table, first: date) -> None:
+    """Delete the rows of dates before the first: of positions and states, at most those before the newest."""
+    if table in (schemas.READ_POSITIONS, schemas.GROUP_STATES):
+        day = F.col(schemas.PARTITION_COLUMN)
+        dates = tables.read(table).agg(F.min(day).alias("oldest"), F.max(day).alias("newest")).collect()[0]
+        if dates.oldest is None or dates.oldest >= first:
+            return
+        first = min(first, dates.newest)
+    tables.retain(table, first)

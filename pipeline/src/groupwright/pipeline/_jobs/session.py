@@ -139,15 +139,18 @@ def _java() -> JavaRuntime | None:
 def settings_for(settings: Settings) -> Mapping[str, str]:
     """Return Spark's settings for a job that ends: `FEW_ROWS`, or none.
 
-    Rows are few in a folder of this machine that has at most 4 MB, or no tables yet.
-
     Args:
         settings: A job's settings; its own settings of Spark are left out.
     """
+    return FEW_ROWS if has_few_rows(settings) else {}
+
+
+def has_few_rows(settings: Settings) -> bool:
+    """Return whether the tables are Delta's in a folder of this machine that has at most 4 MB or is new."""
     folder = _local_folder(settings.tables)
     if settings.format != "delta" or folder is None:
-        return {}
-    return {} if any(size > _FEW_BYTES for size in accumulate(_sizes(folder))) else FEW_ROWS
+        return False
+    return all(size <= _FEW_BYTES for size in accumulate(_sizes(folder)))
 
 
 def _sizes(folder: Path) -> Iterator[int]:

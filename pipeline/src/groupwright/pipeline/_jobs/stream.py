@@ -355,7 +355,9 @@ class _Stream:
         if not is_due(self._context.state, last_date):
             return
         with self._timed("compact"):
-            maintain(self._context.tables, self._settings, self._context.state, last_date)
+            maintain(
+                self._context.spark, self._context.tables, self._settings, self._context.state, last_date
+            )
 
     @contextmanager
     def _timed(self, task: str) -> Iterator[float]:

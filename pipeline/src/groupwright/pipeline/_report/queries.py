@@ -1,6 +1,7 @@
 """Queries for the page's data. Every query aggregates on Spark before it collects rows."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import ceil
 
 from pyspark.sql import Column, DataFrame
@@ -20,10 +21,12 @@ from groupwright.pipeline._report.facts import (
     Limits,
     Totals,
 )
+from groupwright.pipeline._report.group_facts import Detail
 from groupwright.pipeline._report.index_queries import query_index, sums
 from groupwright.pipeline._report.lag_queries import peak_lag, query_lag
 from groupwright.pipeline._report.ranges import Compared, TimeRange
 from groupwright.pipeline._report.rebalance_events import rebalance_events, with_epochs
+from groupwright.pipeline._side_by_side import side_by_side
 from groupwright.pipeline._what_if.replay import ACTUAL
 from groupwright.pipeline._what_if.summary import cost, total
 
@@ -62,38 +65,55 @@ def query_facts(
         compared: Two ranges to compare.
         deploys: Simulated deploys.
     """
-    comparison = _comparison(tables, compared, limits) if compared and "rebalances" in tables else None
-    tables = shown.restrict(tables)
+    if not tables:
+        return Facts(None, [], 0, [], [*groups], None, None, [], None, deploys)
+    spark = next(iter(tables.values())).sparkSession
+    unrestricted, tables = tables, shown.restrict(tables)
     rebalances = tables.get("rebalances")
     events = None if rebalances is None else rebalance_events(rebalances).persist()
-    totals = None if events is None else _totals(events, shown)
-    index: list[IndexRow] = []
-    groups_in_all = 0
-    details, churn = [], None
+    with side_by_side(spark) as start:
+        alternatives = start(partial(_alternatives, tables.get("what_if")))
+        comparison = start(partial(_comparison, unrestricted, compared, limits))
+        whole = start(partial(_whole, events, tables.get("churn"), shown, limits))
+        index, groups_in_all, details = _of_groups(tables, events, groups, limits)
+        sections = [detail.timeline.group for detail in details]
+        lag = query_lag(tables.get("lag"), sections, limits)
+    totals, churn = whole.result()
     if events is not None:
-        all_events = with_epochs(events, tables)
-        index, groups_in_all = query_index(tables, all_events, limits)
-        busiest = sorted(index, key=lambda one: (-one.rebalances, one.group))[: limits.details]
-        wanted = groups or [one.group for one in busiest if one.rebalances]
-        details = query_details(tables, all_events, wanted, limits)
-    if events is not None and totals is not None:
-        churn = _churn(events, tables.get("churn"), totals, limits)
-    sections = [detail.timeline.group for detail in details]
-    facts = Facts(
+        events.unpersist()
+    return Facts(
         totals,
         index,
         groups_in_all,
         details,
         [group for group in groups if group not in sections],
-        query_lag(tables.get("lag"), sections, limits),
+        lag,
         churn,
-        _alternatives(tables.get("what_if")),
-        comparison,
+        alternatives.result(),
+        comparison.result(),
         deploys,
     )
-    if events is not None:
-        events.unpersist()
-    return facts
+
+
+def _of_groups(
+    tables: Mapping[str, DataFrame], events: DataFrame | None, groups: Sequence[str], limits: Limits
+) -> tuple[list[IndexRow], int, list[Detail]]:
+    """Return the index, the number of all groups, and the sections of single groups."""
+    if events is None:
+        return [], 0, []
+    all_events = with_epochs(events, tables)
+    index, groups_in_all = query_index(tables, all_events, limits)
+    busiest = sorted(index, key=lambda one: (-one.rebalances, one.group))[: limits.details]
+    wanted = groups or [one.group for one in busiest if one.rebalances]
+    return index, groups_in_all, query_details(tables, all_events, wanted, limits)
+
+
+def _whole(
+    events: DataFrame | None, churn: DataFrame | None, shown: TimeRange, limits: Limits
+) -> tuple[Totals | None, Churn | None]:
+    """Return the totals and the churn of all groups."""
+    totals = None if events is None else _totals(events, shown)
+    return totals, None if events is None or totals is None else _churn(events, churn, totals, limits)
 
 
 def _totals(events: DataFrame, shown: TimeRange) -> Totals | None:
@@ -219,10 +239,12 @@ def _alternatives(what_if: DataFrame | None) -> list[Alternative]:
 
 def _comparison(
     tables: Mapping[str, DataFrame],
-    compared: Compared,
+    compared: Compared | None,
     limits: Limits,
 ) -> Comparison | None:
     """Return both ranges; None if one has no rebalances and no end."""
+    if compared is None or "rebalances" not in tables:
+        return None
     totals, lags, of_groups = [], [], []
     for each in (compared.before, compared.after):
         restricted = each.restrict(tables)

@@ -5,6 +5,7 @@ Both write a batch once, however often it is replayed, and replace dates atomica
 """
 
 from groupwright.pipeline._tables.factory import FORMATS, open_tables
+from groupwright.pipeline._tables.kept import kept
 from groupwright.pipeline._tables.protocol import Batch, Tables
 
-__all__ = ["FORMATS", "Batch", "Tables", "open_tables"]
+__all__ = ["FORMATS", "Batch", "Tables", "kept", "open_tables"]

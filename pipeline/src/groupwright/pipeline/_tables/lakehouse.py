@@ -178,13 +178,18 @@ def _check(lease: WriteLease | None) -> None:
         lease.check()
 
 
-def _select(rows: DataFrame, table: Table, since: date | None, until: date | None) -> DataFrame:
+def of_dates(rows: DataFrame, since: date | None, until: date | None) -> DataFrame:
+    """Return a table's rows between two dates, both inclusive; None for no limit."""
     if since is not None:
         rows = rows.where(F.col(PARTITION_COLUMN) >= F.lit(since))
     if until is not None:
         rows = rows.where(F.col(PARTITION_COLUMN) <= F.lit(until))
+    return rows
+
+
+def _select(rows: DataFrame, table: Table, since: date | None, until: date | None) -> DataFrame:
     # Columns, and fields of structs, that a table of an older release lacks become nulls of their types.
-    return rows.to(table.schema)
+    return of_dates(rows, since, until).to(table.schema)
 
 
 def _before(since: date) -> str:

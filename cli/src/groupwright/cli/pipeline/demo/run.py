@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +15,8 @@ from groupwright.assignors import GroupwrightError
 from groupwright.cli.pipeline.demo.groups import groups_under_load, perform
 from groupwright.cli.pipeline.demo.scenario import TOPICS, scenario
 from groupwright.cli.pipeline.demo.summary import show
-from groupwright.cli.pipeline.reading import read_all, replay
-from groupwright.pipeline.jobs import FEW_ROWS, Settings, local_session, run_batch, run_stream
+from groupwright.cli.pipeline.reading import replay
+from groupwright.pipeline.jobs import FEW_ROWS, Settings, local_session, read_history, run_batch, run_stream
 from groupwright.pipeline.report import write_report
 from groupwright.pipeline.what_if import compare, findings
 from groupwright.testing import LocalKafka
@@ -112,17 +112,18 @@ def _streaming_job(spark: SparkSession, settings: Settings, console: Console) ->
 
 def _conclude(options: Options, console: Console, spark: SparkSession, settings: Settings) -> int:
     """Ingest the remaining records, replay the history, write the page, and print the findings."""
-    with console.status("the last records, and what other assignors would have done"):
-        _catch_up(spark, settings)
-        tables = dict(read_all(spark, settings))
-        tables["what_if"] = compare(replay(tables, None)).persist()
-        page = write_report(
-            tables, options.out / "report.html", made_at=datetime.now(UTC), source=settings.tables
-        )
-    rebalances = show(console, tables)
-    console.print()
-    for sentence in findings(tables["what_if"]):
-        console.print(sentence, soft_wrap=True)
+    with ExitStack() as stack:
+        with console.status("the last records, and what other assignors would have done"):
+            _catch_up(spark, settings)
+            tables = stack.enter_context(read_history(spark, settings))
+            tables["what_if"] = compare(replay(tables, None)).persist()
+            page = write_report(
+                tables, options.out / "report.html", made_at=datetime.now(UTC), source=settings.tables
+            )
+        rebalances = show(console, tables)
+        console.print()
+        for sentence in findings(tables["what_if"]):
+            console.print(sentence, soft_wrap=True)
     console.print(f"\nreport: [bold]{page}[/bold]; tables: {settings.tables}", soft_wrap=True)
     return rebalances
 
