@@ -23,6 +23,15 @@ ASSIGNORS = {
     "librdkafka": ("range", "roundrobin", "cooperative-sticky"),
     "java": ("range", "roundrobin", "sticky", "cooperative-sticky"),
 }
+LEADING = [
+    *(("groupwright leads", other, assignor) for other, names in ASSIGNORS.items() for assignor in names),
+    # A follower does not call the assignor: it revokes all partitions or those that it gives up.
+    *(
+        ("the other leads", other, assignor)
+        for other in ASSIGNORS
+        for assignor in ("range", "cooperative-sticky")
+    ),
+]
 FIVE_HEARTBEATS = 0.5
 PARTITIONS = (4, 3)
 MESSAGES = 10
@@ -63,25 +72,22 @@ class MixedGroup:
         return [entry.members for entry in last] == [len(owned)]
 
 
-@pytest.mark.parametrize(
-    ("other", "assignor"), [(other, assignor) for other, names in ASSIGNORS.items() for assignor in names]
-)
-@pytest.mark.parametrize("we_lead", [True, False], ids=["groupwright leads", "the other leads"])
+@pytest.mark.parametrize(("leader", "other", "assignor"), LEADING)
 def test_a_mixed_group_shares_all_partitions_whoever_leads(
     kafka: Kafka,
     group: str,
     new_kafka_topic: NewKafkaTopic,
     produce: Produce,
     start_member: StartMember,
+    leader: str,
     other: str,
     assignor: str,
-    we_lead: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     """Two members of the other client join the leader; then one of them leaves, then the leader."""
     topics = {new_kafka_topic(partitions=partitions): partitions for partitions in PARTITIONS}
     everything = {(topic, number) for topic, partitions in topics.items() for number in range(partitions)}
     mixed = MixedGroup(kafka, group, everything)
-    leading, joining = ("groupwright", other) if we_lead else (other, "groupwright")
+    leading, joining = ("groupwright", other) if leader == "groupwright leads" else (other, "groupwright")
     everybody: list[Member] = []
     shares: list[dict[str, set[tuple[str, int]]]] = []
 

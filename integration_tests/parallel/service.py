@@ -18,6 +18,8 @@ SERVICES = {
     "confluent-kafka": (EXAMPLE, ["--plain"]),
     "by hand": (Path(__file__).with_name("by_hand.py"), []),
 }
+OTHERS = ("confluent-kafka", "by hand")
+"""Those to compare with, which `make endure` runs: they change with their libraries alone."""
 NAMES = ("ada", "bob", "cyd")
 PARTITIONS = 6
 POISON_EVERY = 200

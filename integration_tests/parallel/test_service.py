@@ -15,12 +15,20 @@ from groupwright.testing.pytest_plugin import NewKafkaTopic
 from integration_tests.harness.records import Tally
 from integration_tests.harness.waiting import wait_until
 from integration_tests.harness.workers import Workers
-from integration_tests.parallel.service import NAMES, PARTITIONS, POISON_EVERY, SERVICES, Orders, charged
+from integration_tests.parallel.service import (
+    NAMES,
+    OTHERS,
+    PARTITIONS,
+    POISON_EVERY,
+    SERVICES,
+    Orders,
+    charged,
+)
 
 pytestmark = pytest.mark.kafka
 
 
-@pytest.fixture(params=SERVICES)
+@pytest.fixture(params=["groupwright", *(pytest.param(each, marks=pytest.mark.endurance) for each in OTHERS)])
 def workers(
     request: pytest.FixtureRequest, kafka: Kafka, group: str, new_kafka_topic: NewKafkaTopic, tmp_path: Path
 ) -> Iterator[tuple[Workers, str, str]]:

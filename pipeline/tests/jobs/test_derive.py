@@ -1,7 +1,8 @@
 """Derivation date by date, from states of groups, against one derivation of the whole history."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from groupwright.pipeline import schemas
 from groupwright.pipeline._jobs import derive as derivation
 from groupwright.pipeline._jobs.derive import dates_that_follow, derive, group_history
-from groupwright.pipeline._tables import Batch, Tables, open_tables
+from groupwright.pipeline._tables import Batch, Tables, kept, open_tables
 from groupwright.pipeline.schemas import Table
 
 pytestmark = pytest.mark.slow  # whole jobs, each many queries
@@ -36,6 +37,13 @@ def leave_out(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             monkeypatch.setattr(derivation, f"_derive_{name}", lambda *_: None)
 
     return leave_out
+
+
+@pytest.fixture
+def opened(spark: SparkSession) -> Iterator[Callable[[Path], Tables]]:
+    """Open the tables of a folder as a batch does."""
+    with ExitStack() as stack:
+        yield lambda folder: stack.enter_context(kept(open_tables(spark, str(folder))))
 
 
 def history(seed: int) -> dict[Table, list[dict[str, Any]]]:
@@ -166,11 +174,11 @@ def counting_tasks(replace: Callable[..., None], tasks: dict[str, int]) -> Calla
 
 
 def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_records(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Callable[[Path], Tables]
 ) -> None:
     """The last derivation is cut off after it has written the states, and repeated."""
     records = history(7) | classic_history() | offsets_history()
-    tables = open_tables(spark, str(tmp_path / "whole"))
+    tables = opened(tmp_path / "whole")
     add(spark, tables, records, DATES)
     tasks: dict[str, int] = {}
     spark.conf.set(SHUFFLE, 2)
@@ -188,7 +196,7 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
     offsets = [[row.committed_offset for row in rows.orderBy("time").collect()] for rows in behind]
     assert offsets == [[900] * 23 + [950] * 24, [900] * 19]
     assert all(len(rows) >= 2 * len(DATES) for rows in whole.values()), whole
-    tables = open_tables(spark, str(tmp_path / "dates"))
+    tables = opened(tmp_path / "dates")
     for day in DATES:
         add(spark, tables, records, [day])
         for table in RECORDS.values():
@@ -208,7 +216,7 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
 
 
 def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_clock_is_behind(
-    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None]
+    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None], opened: Callable[[Path], Tables]
 ) -> None:
     """The offsets topic is created again on the second date: offsets begin at 0 again."""
     leave_out("states", "churn")
@@ -251,7 +259,7 @@ def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_
         for row in rows:
             row["date"] = (row.get("log_time") or row["time"]).date()
     for name, runs in (("whole", [DATES]), ("dates", [DATES[:1], DATES[1:]])):
-        tables = open_tables(spark, str(tmp_path / name))
+        tables = opened(tmp_path / name)
         for days in runs:
             add(spark, tables, records, days)
             derive(tables, days, lookback_days=7)
@@ -267,7 +275,7 @@ def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_
 
 
 def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
-    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None]
+    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None], opened: Callable[[Path], Tables]
 ) -> None:
     """`small` could have begun with this generation, and `new` did."""
     leave_out("states", "lag", "churn")
@@ -284,7 +292,7 @@ def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
                 {**key, "member_id": id_, "client_id": id_, "subscribed": ["orders"], "assigned": []}
                 for id_ in (*members, *["d"] * more)
             ]
-    tables = open_tables(spark, str(tmp_path))
+    tables = opened(tmp_path)
     days = [START.date() + timedelta(days=day) for day in (0, 8)]
     add(spark, tables, records, days)
     derive(tables, days[1:], lookback_days=7)
@@ -298,7 +306,11 @@ def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
 
 @pytest.mark.parametrize("sampled", [(0, 3), (3,)])
 def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
-    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None], sampled: Sequence[int]
+    spark: SparkSession,
+    tmp_path: Path,
+    leave_out: Callable[..., None],
+    sampled: Sequence[int],
+    opened: Callable[[Path], Tables],
 ) -> None:
     """The second time, no sample was ever taken before."""
     leave_out("rebalances", "states", "churn")
@@ -313,7 +325,7 @@ def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
     ends: list[dict[str, Any]] = [
         {**place, "end_offset": 150, "time": START + timedelta(days=day, hours=1)} for day in sampled
     ]  # fmt: skip
-    tables = open_tables(spark, str(tmp_path))
+    tables = opened(tmp_path)
     for row in commits:
         row["date"] = row["log_time"].date()
     for row in ends:
@@ -330,7 +342,7 @@ def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
 
 
 def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, opened: Callable[[Path], Tables]
 ) -> None:
     """Both groups of the name have an epoch 1."""
     records: dict[Table, list[dict[str, Any]]] = {
@@ -352,14 +364,14 @@ def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
             if kind == "consumer_group":
                 of_group = {"group_type": "consumer", "generation": value["epoch"]}
                 records[schemas.GROUP_GENERATIONS].append({**key, **of_group})
-    tables = open_tables(spark, str(tmp_path))
+    tables = opened(tmp_path)
     add(spark, tables, records, DATES)
     found = group_history(tables)["group_members"].select("generation", "member_id", "log_offset").collect()
     assert sorted(map(tuple, found)) == [(1, "first", 11), (1, "second", 21)]
 
 
 def test_generations_of_a_recreated_offsets_topic_come_after_those_of_the_former_one(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, opened: Callable[[Path], Tables]
 ) -> None:
     """The new topic begins at offset 0 again."""
     where = {"group_id": "billing", "log_partition": 1, "date": START.date()}
@@ -379,14 +391,14 @@ def test_generations_of_a_recreated_offsets_topic_come_after_those_of_the_former
         for row in generations
     ]
     rows = {schemas.GROUP_GENERATIONS: generations, schemas.GROUP_MEMBERS: members}
-    tables = open_tables(spark, str(tmp_path))
+    tables = opened(tmp_path)
     add(spark, tables, {**rows, schemas.READ_POSITIONS: positions}, DATES)
     for of_table in group_history(tables).values():
         assert [row.generation for row in of_table.orderBy("log_offset").collect()] == [7, 1]
 
 
 def test_what_follows_a_rebalance_after_midnight_is_its_own(
-    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None]
+    spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None], opened: Callable[[Path], Tables]
 ) -> None:
     """Also if only the date before that of the rebalance is derived again."""
     leave_out("states", "lag", "churn")
@@ -413,7 +425,7 @@ def test_what_follows_a_rebalance_after_midnight_is_its_own(
         for row in rows:
             row["log_time"] = midnight + timedelta(seconds=row["log_time"])
             row["date"] = row["log_time"].date()
-    tables = open_tables(spark, str(tmp_path))
+    tables = opened(tmp_path)
     add(spark, tables, records, DATES)
     for days in (DATES[:1], [DATES[0] - timedelta(days=1)]):
         derive(tables, days, lookback_days=7)
