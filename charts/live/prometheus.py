@@ -127,11 +127,6 @@ class Prometheus:
         groups = self._get("/api/v1/rules")["groups"]
         return [rule["lastError"] for group in groups for rule in group["rules"] if rule.get("lastError")]
 
-    def label_values(self, label: str, selector: str) -> list[str]:
-        """Return the values that a label has among some series."""
-        values: list[str] = self._get(f"/api/v1/label/{label}/values", **{"match[]": selector})
-        return values
-
     def _ready(self) -> bool:
         if self._process is not None and self._process.poll() is not None:
             raise RuntimeError(f"Prometheus has ended:\n{(self._folder / 'log').read_text()[-2000:]}")

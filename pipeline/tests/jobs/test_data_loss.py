@@ -208,3 +208,39 @@ def test_a_topic_that_one_answer_of_the_cluster_lacks_keeps_its_position() -> No
     context = JobContext(MagicMock(), settings, MagicMock(), state, cluster, ingest, MagicMock())
     assert context.prepare() == {"__consumer_offsets": {0: 5}, "events": {0: 50, 1: 60}}
     ingest.record_positions.assert_not_called()
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_an_unfinished_batch_of_a_topic_that_the_settings_no_longer_name_is_added_as_far_as_it_can_be(
+    *, exists: bool
+) -> None:
+    offsets_topic = {"__consumer_offsets": KafkaTopic("id-0", 1)}
+    there = offsets_topic | (SAME if exists else {})
+    cluster: Any = MagicMock(**{"id.return_value": "cluster"})
+    cluster.topics.side_effect = lambda names: {name: topic for name, topic in there.items() if name in names}
+    cluster.offsets.side_effect = lambda topics, position, **_: {
+        name: dict.fromkeys(range(topic.partitions), 0 if position == "earliest" else 99)
+        for name, topic in topics.items()
+    }
+    known = replace(READ, topics={**READ.topics, "__consumer_offsets": TopicPosition("id-0", {0: 5})})
+    pending = BatchRange(
+        Batch("stream", 4),
+        {"events": {0: 50}, "__consumer_offsets": {0: 5}},
+        {"events": {0: 55}, "__consumer_offsets": {0: 9}},
+    )
+    settings: Any = MagicMock(events_topic="", on_data_loss="restart")
+    state: Any = MagicMock(**{"pending.return_value": pending})
+    ingest: Any = MagicMock(positions=known)
+    context = JobContext(MagicMock(), settings, MagicMock(), state, cluster, ingest, MagicMock())
+
+    assert context.prepare() == {"__consumer_offsets": {0: 5}}, (
+        "as before: the batch's end is recorded by `add`"
+    )
+
+    (_, added), _ = ingest.add.call_args
+    assert added.end == (pending.end if exists else {"__consumer_offsets": {0: 9}})
+    assert [loss.topic for loss in context.accepted_losses] == ([] if exists else ["events"])
+    settings.on_data_loss = "fail"
+    if not exists:
+        with pytest.raises(PipelineError, match="events was deleted; the tables have read it up to"):
+            context.prepare()

@@ -109,19 +109,6 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         self._set(topics, _all_indexes(topics), np.cumsum([0, *sizes], dtype=np.int64), flat)
 
     @classmethod
-    def from_slices(
-        cls, topics: tuple[str, ...], starts: "Offsets", partitions: "PartitionArray"
-    ) -> "PartitionsByTopic":
-        """Return partitions with these attributes, unchecked.
-
-        Args:
-            topics: The topics' names, in Kafka's order.
-            starts: See the attribute.
-            partitions: See the attribute.
-        """
-        return cls.from_numbers(topics, _all_indexes(topics), starts, partitions)
-
-    @classmethod
     def from_numbers(
         cls, names: tuple[str, ...], numbers: "TopicNumbers", starts: "Offsets", partitions: "PartitionArray"
     ) -> "PartitionsByTopic":

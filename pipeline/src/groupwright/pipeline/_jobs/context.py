@@ -72,7 +72,9 @@ class JobContext:
         self.topics = self._existing_topics()
         self._load_older_positions()
         # Of the same answer: a topic that another answer lacks would be no loss, and lose its position.
-        self.topics, losses = self._topics_and_losses()
+        existing, losses = self._topics_and_losses()
+        names = self._names()
+        self.topics = {name: topic for name, topic in existing.items() if name in names}
         self.accepted_losses = losses
         for loss in losses:
             _log.warning("%s. on_data_loss=restart: the job will %s", loss.message, loss.remedy)
@@ -80,7 +82,7 @@ class JobContext:
             raise PipelineError(
                 f"{self.settings.bootstrap_servers} has no topic {OFFSETS_TOPIC}: no group has committed yet"
             )
-        self._add_pending(losses)
+        self._add_pending(existing, losses)
         before = self.ingest.positions
         after = self._start_positions(losses)
         log_if_repartitioned(before, self.topics)
@@ -103,15 +105,21 @@ class JobContext:
         return self._topics_and_losses()[1]
 
     def _topics_and_losses(self) -> tuple[Mapping[str, KafkaTopic], list[DataLoss]]:
-        """Return the topics that exist, and `losses`."""
+        """Return the topics that exist, with those of an unfinished batch, and `losses`."""
         # Read before the cluster is queried: a batch that ends later may have positions beyond `ends`, which
         # would look like a truncated log.
-        positions, pending = self._read_positions(), self.state.pending()
+        pending = self.state.pending()
+        if pending and self.ingest.positions.has_passed(pending.end):
+            pending = None
+        # The settings may name another topic of events than the unfinished batch has.
+        names = self._names() | (pending.end.keys() if pending else set())
+        positions = self._positions_in(names)
         topics, (earliest, ends) = self._of_existing_topics(
             lambda topics: (
                 self.cluster.offsets(topics, "earliest"),
                 self.cluster.offsets(topics, "latest", read_committed=False),
-            )
+            ),
+            lambda: self.cluster.topics(names),
         )
         losses = find_losses(positions, topics, earliest, ends, pending)
         if losses and self.settings.on_data_loss == "fail":
@@ -124,7 +132,8 @@ class JobContext:
             lambda topics: (
                 self.cluster.offsets(topics, "latest"),
                 self.cluster.offsets(topics, "latest", read_committed=False),
-            )
+            ),
+            lambda: self.cluster.topics(self._names()),
         )
         return ends
 
@@ -142,7 +151,9 @@ class JobContext:
             return EndOffsets(time, *self.cluster.log_bounds(existing), ids) if existing else None
 
         try:
-            return self._of_existing_topics(query, topics)[1]
+            return self._of_existing_topics(query, lambda: self.cluster.topics(topics, skip_forbidden=True))[
+                1
+            ]
         except UnreachableError as error:
             _log.warning("Log-end offsets were not sampled: %s", error)
             return None
@@ -161,19 +172,14 @@ class JobContext:
         return {row.topic for row in topics.collect()}
 
     def _of_existing_topics(
-        self, query: Callable[[Mapping[str, KafkaTopic]], _T], sampled: Collection[str] | None = None
+        self,
+        query: Callable[[Mapping[str, KafkaTopic]], _T],
+        existing: Callable[[], Mapping[str, KafkaTopic]],
     ) -> tuple[Mapping[str, KafkaTopic], _T]:
         """Return the topics that exist and the result of `query`, which is repeated if they change meanwhile.
 
-        The offsets of a topic that is deleted while they are listed time out. `sampled` replaces the topics
-        to read.
+        The offsets of a topic that is deleted while they are listed time out.
         """
-
-        def existing() -> Mapping[str, KafkaTopic]:
-            if sampled is None:
-                return self.cluster.topics(self._names())
-            return self.cluster.topics(sampled, skip_forbidden=True)
-
         topics = existing()
         while True:
             try:
@@ -231,12 +237,11 @@ class JobContext:
         today = datetime.now(UTC).date()
         self.state.mark_stale({today - timedelta(days=n) for n in range(self.settings.lookback_days)})
 
-    def _read_positions(self) -> Positions:
-        """Return the positions in the topics that the settings name."""
-        known, wanted = self.ingest.positions, self._names()
-        return replace(known, topics={name: at for name, at in known.topics.items() if name in wanted})
+    def _positions_in(self, names: Collection[str]) -> Positions:
+        known = self.ingest.positions
+        return replace(known, topics={name: at for name, at in known.topics.items() if name in names})
 
-    def _add_pending(self, losses: Collection[DataLoss]) -> None:
+    def _add_pending(self, existing: Mapping[str, KafkaTopic], losses: Collection[DataLoss]) -> None:
         """Add the batch that an earlier job has left unfinished, with the same identity and offsets."""
         pending = self.state.pending()
         if pending is None:
@@ -248,8 +253,8 @@ class JobContext:
             return
         if {loss.topic for loss in losses} & pending.end.keys():
             _log.warning("A batch was left unfinished, and some of its records are lost: %s", pending)
-            earliest = self.cluster.offsets(self.topics, "earliest")
-            ends = self.cluster.offsets(self.topics, "latest", read_committed=False)
+            earliest = self.cluster.offsets(existing, "earliest")
+            ends = self.cluster.offsets(existing, "latest", read_committed=False)
             pending = readable_part(pending, losses, earliest, ends)
             if pending is None:
                 self.state.finish()
@@ -258,7 +263,7 @@ class JobContext:
         self.repeated = self.ingest.add(records, pending)
 
     def _start_positions(self, losses: Collection[DataLoss]) -> Positions:
-        known = self._read_positions()
+        known = self._positions_in(self._names())
         defaults = self.cluster.offsets(self.topics, "earliest" if known.topics else self.settings.start)
         topics = {
             name: TopicPosition(

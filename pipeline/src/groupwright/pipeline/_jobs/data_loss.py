@@ -50,7 +50,8 @@ def find_losses(
 
     Args:
         positions: The newest snapshot.
-        topics: The topics to read that exist. A topic that the settings no longer name is not in `positions`.
+        topics: The topics that exist, of those to read: those of the settings, and of the unfinished batch.
+            Others are not in `positions`.
         earliest: The first offset of each partition.
         ends: The log-end offset of each partition, under `read_uncommitted`.
         pending: The batch that may be unfinished.
