@@ -1,6 +1,6 @@
 """A self-contained HTML report of the tables: `write_report`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -34,6 +34,7 @@ def write_report(
     shown: TimeRange | None = None,
     compared: Compared | None = None,
     deploys: DeployStudy | None = None,
+    what_if: Callable[[], DataFrame] | None = None,
     limits: Limits | None = None,
 ) -> Path:
     """Write the page, and return its path.
@@ -54,6 +55,7 @@ def write_report(
         shown: The range of time to show; by default all. `what_if` is shown as it is given.
         compared: Two ranges to compare, which need not be in `shown`.
         deploys: Simulated deploys of a group.
+        what_if: Returns the table `what_if`; called in another thread, beside the queries of the tables.
         limits: Limits of the page's size.
 
     Raises:
@@ -61,8 +63,9 @@ def write_report(
     """
     _require_writable(out)
     limits = limits or Limits()
-    facts = query_facts(tables, limits, groups, shown or TimeRange(), compared, deploys)
-    page = render(facts, limits, given=frozenset(tables), made_at=made_at, source=source)
+    facts = query_facts(tables, limits, groups, shown or TimeRange(), compared, deploys, what_if)
+    given = frozenset(tables) | ({"what_if"} if what_if else set())
+    page = render(facts, limits, given=given, made_at=made_at, source=source)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page, encoding="utf-8")
     return out

@@ -141,8 +141,6 @@ def make_report(spark: SparkSession, settings: Settings, options: ReportOptions,
     """
     with spark_errors("the report"), read_history(spark, settings) as tables:
         chosen = options.assignors
-        if chosen is None or "none" not in chosen:
-            tables["what_if"] = compare(replay(options.shown.restrict(tables), chosen)).persist()
         return write_report(
             tables,
             out,
@@ -152,6 +150,9 @@ def make_report(spark: SparkSession, settings: Settings, options: ReportOptions,
             shown=options.shown,
             compared=options.compared,
             deploys=None if options.simulate is None else simulated_deploys(tables, options.simulate),
+            what_if=None
+            if chosen and "none" in chosen
+            else lambda: compare(replay(options.shown.restrict(tables), chosen)),
         )
 
 

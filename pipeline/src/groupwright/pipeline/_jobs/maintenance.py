@@ -35,22 +35,26 @@ def maintain(spark: SparkSession, tables: Tables, settings: Settings, state: Sta
         state: The jobs' state.
         last_date: The last date to compact; `lookback_days` dates up to it are compacted.
     """
-    dates = [last_date - timedelta(days=number) for number in range(settings.lookback_days)]
-    with side_by_side(spark) as start:
-        for table in schemas.BASE_TABLES:
-            start(partial(tables.compact, table, dates))
-    states = last_date - timedelta(days=settings.lookback_days)
-    _retain(tables, schemas.GROUP_STATES, states)
+    # New tables have no files that are old enough, and the next maintenance compacts the same dates.
+    if state.maintained():
+        _compact(spark, tables, settings, last_date)
+        for table in schemas.TABLES.values():
+            tables.vacuum(table)
     if settings.retention_days:
         first = datetime.now(UTC).date() - timedelta(days=settings.retention_days)
         for table in schemas.TABLES.values():
             if table not in (*schemas.MEMBER_RECORDS, schemas.GROUP_STATES):
                 _retain(tables, table, first)
         _log.info("Dates before %s were deleted", first)
-    if state.maintained():  # new tables have no files that are old enough
-        for table in schemas.TABLES.values():
-            tables.vacuum(table)
     state.mark_maintained(last_date)
+
+
+def _compact(spark: SparkSession, tables: Tables, settings: Settings, last_date: date) -> None:
+    dates = [last_date - timedelta(days=number) for number in range(settings.lookback_days)]
+    with side_by_side(spark) as start:
+        for table in schemas.BASE_TABLES:
+            start(partial(tables.compact, table, dates))
+    _retain(tables, schemas.GROUP_STATES, last_date - timedelta(days=settings.lookback_days))
 
 
 def _retain(tables: Tables, table: schemas.Table, first: date) -> None:

@@ -7,6 +7,7 @@ complete. The newest snapshot is where the next job starts.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation has it
@@ -164,31 +165,29 @@ def derived_offsets(tables: Tables, events_topic: str) -> Offsets:
     For tables without snapshots. Records that have no row in any table are not counted.
     """
     offsets: Offsets = {}
-    for rows in _read(tables, events_topic):
-        last = rows.groupBy("log_topic", "log_partition").agg(F.max("log_offset").alias("last"))
-        for row in last.collect():
-            of_topic = offsets.setdefault(row.log_topic, {})
-            of_topic[row.log_partition] = max(row["last"] + 1, of_topic.get(row.log_partition, 0))
+    rows = _read(tables, events_topic).groupBy("log_topic", "log_partition")
+    for row in rows.agg(F.max("log_offset").alias("last")).collect():
+        offsets.setdefault(row.log_topic, {})[row.log_partition] = row["last"] + 1
     return offsets
 
 
 def newest_time(tables: Tables, events_topic: str, topic: str, partition: int) -> datetime | None:
     """Return the time of the newest record of a partition in the base tables."""
     wanted = (F.col("log_topic") == topic) & (F.col("log_partition") == partition)
-    newest = [
-        rows.where(wanted).agg(F.max("log_time").alias("newest")).collect()[0].newest
-        for rows in _read(tables, events_topic)
-    ]
-    return max((time for time in newest if time is not None), default=None)
+    rows = _read(tables, events_topic).where(wanted)
+    found: datetime | None = rows.agg(F.max("log_time").alias("newest")).collect()[0].newest
+    return found
 
 
-def _read(tables: Tables, events_topic: str) -> list[DataFrame]:
-    """Return the base tables with the `log_topic` from which each row was read."""
-    return [
+def _read(tables: Tables, events_topic: str) -> DataFrame:
+    """Return where the rows of the base tables are in the log, with the `log_topic` of each."""
+    of_tables = [
         *(tables.read(table).withColumn("log_topic", F.lit(OFFSETS_TOPIC)) for table in _OF_OFFSETS_TOPIC),
         tables.read(schemas.CLIENT_EVENTS).withColumn("log_topic", F.lit(events_topic)),
         tables.read(schemas.QUARANTINE).withColumnRenamed("topic", "log_topic"),
     ]
+    places = (rows.select("log_topic", "log_partition", "log_offset", "log_time") for rows in of_tables)
+    return reduce(DataFrame.union, places)
 
 
 def _snapshot(rows: Sequence[Row]) -> Positions:

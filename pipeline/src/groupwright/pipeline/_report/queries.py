@@ -1,6 +1,6 @@
 """Queries for the page's data. Every query aggregates on Spark before it collects rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import ceil
 
@@ -54,6 +54,7 @@ def query_facts(
     shown: TimeRange,
     compared: Compared | None,
     deploys: DeployStudy | None,
+    what_if: Callable[[], DataFrame] | None,
 ) -> Facts:
     """Return the page's data.
 
@@ -64,6 +65,7 @@ def query_facts(
         shown: The range of time to show.
         compared: Two ranges to compare.
         deploys: Simulated deploys.
+        what_if: Returns the table `what_if`, if it is not among the tables.
     """
     if not tables:
         return Facts(None, [], 0, [], [*groups], None, None, [], None, deploys)
@@ -72,7 +74,7 @@ def query_facts(
     rebalances = tables.get("rebalances")
     events = None if rebalances is None else rebalance_events(rebalances).persist()
     with side_by_side(spark) as start:
-        alternatives = start(partial(_alternatives, tables.get("what_if")))
+        alternatives = start(lambda: _alternatives(what_if() if what_if else tables.get("what_if")))
         comparison = start(partial(_comparison, unrestricted, compared, limits))
         whole = start(partial(_whole, events, tables.get("churn"), shown, limits))
         index, groups_in_all, details = _of_groups(tables, events, groups, limits)
