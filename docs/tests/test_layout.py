@@ -45,7 +45,7 @@ LEAVES = {
     "consumer": {"errors", "interceptors"},
     "instrumentation": {"events"},
     "testing": {"errors"},
-    "pipeline": {"errors", "record_schemas", "schemas"},
+    "pipeline": {"_side_by_side", "errors", "record_schemas", "schemas"},
     "cli": set(),
 }
 
