@@ -282,6 +282,13 @@ def test_a_lag_that_shrinks_has_a_velocity_and_a_time_to_catch_up() -> None:
     ]
 
 
+def test_a_lag_that_shrinks_by_retention_alone_has_no_time_to_catch_up() -> None:
+    made = pages(lag(0, 100), lag(0, 100, begin=50), lag(10, 100, begin=50), every=15)
+
+    assert values(made, catalogue.VELOCITY, "billing", "orders") == pytest.approx([None, -50 / 15, -50 / 30])
+    assert values(made, catalogue.CATCH_UP, "billing", "orders") == [None, None, pytest.approx(30)]
+
+
 def test_the_velocity_is_that_of_the_last_minutes_and_of_the_same_partitions() -> None:
     velocity = LagVelocity()
     for number in range(100):

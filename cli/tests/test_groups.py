@@ -14,13 +14,15 @@ LISTED = [
     listed("orders", GroupType.CONSUMER),
     listed("old", state="Empty"),
     listed("jobs", GroupType.SHARE),
+    listed("team[1]", GroupType.STREAMS, state="Dead"),
 ]
 
 
 @pytest.mark.parametrize(
     ("pattern", "states", "types", "chosen"),
     [
-        ("*", [], [], ["billing", "billing-eu", "orders", "old", "jobs"]),
+        ("*", [], [], ["billing", "billing-eu", "orders", "old", "jobs", "team[1]"]),
+        ("team[1]", [], [], ["team[1]"]),  # a name before a pattern
         ("billing", [], [], ["billing"]),
         ("billing*", [], [], ["billing", "billing-eu"]),
         ("Billing*", [], [], []),  # names of groups have case

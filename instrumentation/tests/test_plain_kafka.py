@@ -176,6 +176,37 @@ def test_lag_grows_with_the_log_while_the_prefetch_queue_is_full(
     assert lag < 2_000
 
 
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_partition_that_stays_paused_over_a_rebalance_lags_behind_the_end_of_its_log(
+    new_member: Callable[..., Member],
+    local_kafka: LocalKafka,
+    new_kafka_topic: NewKafkaTopic,
+    strategy: str,
+) -> None:
+    """librdkafka keeps a pause until `resume`, and does not fetch what was assigned again."""
+    topic = new_kafka_topic(partitions=2)
+    member = new_member(topic, "paused", **{"partition.assignment.strategy": strategy})
+    plain = config(local_kafka, topic, "other", **{"partition.assignment.strategy": strategy})
+    member.consumer.subscribe([topic])
+    poll_until(lambda: len(member.consumer.assignment()) == 2, member)
+    member.consumer.pause(member.consumer.assignment())
+    with confluent_kafka.Consumer(plain) as other:
+        other.subscribe([topic])
+
+        def shares() -> bool:
+            other.poll(0)
+            return len(other.assignment()) == 1
+
+        poll_until(shares, member)
+    poll_until(lambda: len(member.consumer.assignment()) == 2, member)
+    producer = Producer({"bootstrap.servers": local_kafka.bootstrap_servers})
+    for number in range(50):
+        producer.produce(topic, b"x", partition=number % 2)
+    assert producer.flush(PATIENCE) == 0
+
+    poll_until(lambda: member.value("lag", topic=topic) == 50, member)
+
+
 def test_a_producer_shows_what_it_has_sent(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, registry: CollectorRegistry
 ) -> None:

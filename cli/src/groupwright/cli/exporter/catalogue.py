@@ -219,7 +219,7 @@ CATCH_UP = ExporterSpec(
     "groupwright_cluster_catch_up_seconds",
     MetricType.GAUGE,
     "Time until the group has caught up with the topic at this velocity; 0 if it has; absent if the lag "
-    "does not shrink, or is not known.",
+    "does not shrink by commits, or is not known.",
     _TOPIC,
     level=Level.TOPIC,
 )

@@ -72,7 +72,8 @@ class ExporterState:
         self._options = options
         self._ends = EndOffsets()
         self._groups: dict[str, GroupHistory] = {}
-        self._velocities: dict[Labels, LagVelocity] = {}
+        self._velocities: dict[Labels, tuple[LagVelocity, LagVelocity]] = {}
+        """Of the lag, and of the committed offsets."""
         """By group and topic."""
         self._partitions: dict[str, dict[TopicPartitionKey, PartitionLag]] = {}
         """By group and log, the partitions of the last snapshot."""
@@ -279,10 +280,13 @@ class ExporterState:
         drained = [row.lag for row in rows if row.lag.has_message is False]
         yield catalogue.UNREADABLE, labels, sum(each.unreadable or 0 for each in drained)
         partitions = hash(frozenset(row.lag.log for row in rows))
-        velocity = self._velocities.setdefault(labels, LagVelocity()).update(lag, partitions, time)
+        of_lag, of_committed = self._velocities.setdefault(labels, (LagVelocity(), LagVelocity()))
+        velocity = of_lag.update(lag, partitions, time)
+        consumption = of_committed.update(sum(row.lag.committed or 0 for row in rows), partitions, time)
         if velocity is not None:
             yield catalogue.VELOCITY, labels, velocity
-        if lag and velocity is not None and velocity < 0:
+        # Lag shrinks too if unread messages are deleted.
+        if lag and velocity is not None and velocity < 0 and (consumption or 0) > 0:
             yield catalogue.CATCH_UP, labels, lag / -velocity
         margins = [
             max(0, (row.lag.committed or 0) - row.lag.begin)

@@ -137,7 +137,7 @@ def select(
     return [
         group
         for group in listed
-        if fnmatchcase(group.id, pattern)
+        if (group.id == pattern or fnmatchcase(group.id, pattern))
         and (not wanted_states or group.state.lower() in wanted_states)
         and (not wanted_types or group.type.value in wanted_types)
     ]

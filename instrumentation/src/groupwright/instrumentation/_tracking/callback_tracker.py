@@ -213,8 +213,7 @@ class CallbackTracker:
             self._notify(lambda listener: listener.partitions_assigned(partitions_by_topic, seconds))
             self._report(self._rebalances.assigned(keys, callback))
             return
-        self._starts.remove(keys)
-        self._paused -= frozenset(keys)
+        self._starts.remove(keys)  # and not `_paused`: librdkafka keeps a pause until `resume`
         # Reported first: a held rebalance ended with its last round, before this callback began.
         self._report(self._rebalances.revoked(keys, callback, lost=name == "lost"))
         if name == "lost":
