@@ -24,14 +24,15 @@ ASSIGNORS = {
     "java": ("range", "roundrobin", "sticky", "cooperative-sticky"),
 }
 LEADING = [
-    *(("groupwright leads", other, assignor) for other, names in ASSIGNORS.items() for assignor in names),
-    # A follower does not call the assignor: it revokes all partitions or those that it gives up.
+    *(("groupwright", other, assignor) for other, names in ASSIGNORS.items() for assignor in names),
+    # A follower does not call the assignor, so each eager one is the same to it.
     *(
-        ("the other leads", other, assignor)
+        (other, "groupwright", assignor)
         for other in ASSIGNORS
         for assignor in ("range", "cooperative-sticky")
     ),
 ]
+"""The client of the leader, that of the members who join it, and the assignor."""
 FIVE_HEARTBEATS = 0.5
 PARTITIONS = (4, 3)
 MESSAGES = 10
@@ -72,22 +73,21 @@ class MixedGroup:
         return [entry.members for entry in last] == [len(owned)]
 
 
-@pytest.mark.parametrize(("leader", "other", "assignor"), LEADING)
+@pytest.mark.parametrize(("leading", "joining", "assignor"), LEADING)
 def test_a_mixed_group_shares_all_partitions_whoever_leads(
     kafka: Kafka,
     group: str,
     new_kafka_topic: NewKafkaTopic,
     produce: Produce,
     start_member: StartMember,
-    leader: str,
-    other: str,
+    leading: str,
+    joining: str,
     assignor: str,
 ) -> None:
     """Two members of the other client join the leader; then one of them leaves, then the leader."""
     topics = {new_kafka_topic(partitions=partitions): partitions for partitions in PARTITIONS}
     everything = {(topic, number) for topic, partitions in topics.items() for number in range(partitions)}
     mixed = MixedGroup(kafka, group, everything)
-    leading, joining = ("groupwright", other) if leader == "groupwright leads" else (other, "groupwright")
     everybody: list[Member] = []
     shares: list[dict[str, set[tuple[str, int]]]] = []
 

@@ -73,8 +73,7 @@ class ExporterState:
         self._ends = EndOffsets()
         self._groups: dict[str, GroupHistory] = {}
         self._velocities: dict[Labels, tuple[LagVelocity, LagVelocity]] = {}
-        """Of the lag, and of the committed offsets."""
-        """By group and topic."""
+        """By group and topic: of the lag, and of the committed offsets."""
         self._partitions: dict[str, dict[TopicPartitionKey, PartitionLag]] = {}
         """By group and log, the partitions of the last snapshot."""
         self._held: dict[int, tuple[HeldPartition, float]] = {}

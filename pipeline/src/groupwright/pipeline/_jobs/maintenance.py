@@ -38,6 +38,7 @@ def maintain(spark: SparkSession, tables: Tables, settings: Settings, state: Sta
     # New tables have no files that are old enough, and the next maintenance compacts the same dates.
     if state.maintained():
         _compact(spark, tables, settings, last_date)
+        _retain(tables, schemas.GROUP_STATES, last_date - timedelta(days=settings.lookback_days))
         for table in schemas.TABLES.values():
             tables.vacuum(table)
     if settings.retention_days:
@@ -54,7 +55,6 @@ def _compact(spark: SparkSession, tables: Tables, settings: Settings, last_date:
     with side_by_side(spark) as start:
         for table in schemas.BASE_TABLES:
             start(partial(tables.compact, table, dates))
-    _retain(tables, schemas.GROUP_STATES, last_date - timedelta(days=settings.lookback_days))
 
 
 def _retain(tables: Tables, table: schemas.Table, first: date) -> None:

@@ -21,7 +21,7 @@ _READ = (
     schemas.LAG,
     schemas.CHURN,
 )
-"""What reports and studies read, besides the generations and members."""
+"""The tables that reports and what-if studies read, besides those of `group_history`."""
 
 
 @contextmanager

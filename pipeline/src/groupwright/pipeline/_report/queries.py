@@ -114,8 +114,10 @@ def _whole(
     events: DataFrame | None, churn: DataFrame | None, shown: TimeRange, limits: Limits
 ) -> tuple[Totals | None, Churn | None]:
     """Return the totals and the churn of all groups."""
-    totals = None if events is None else _totals(events, shown)
-    return totals, None if events is None or totals is None else _churn(events, churn, totals, limits)
+    if events is None:
+        return None, None
+    totals = _totals(events, shown)
+    return totals, None if totals is None else _churn(events, churn, totals, limits)
 
 
 def _totals(events: DataFrame, shown: TimeRange) -> Totals | None:
