@@ -92,8 +92,11 @@ def values(recorded: list[Produced]) -> set[str]:
     return {value for event in recorded for value in event.values}
 
 
-def test_messages_that_time_out_are_produced_again_by_a_new_producer(stub: type[StubProducer]) -> None:
-    stub.failures.update({"3": KafkaError._MSG_TIMED_OUT, "4": KafkaError._MSG_TIMED_OUT})
+@pytest.mark.parametrize("code", [KafkaError._MSG_TIMED_OUT, KafkaError.UNKNOWN])
+def test_messages_that_may_be_lost_are_produced_again_by_a_new_producer(
+    stub: type[StubProducer], code: int
+) -> None:
+    stub.failures.update({"3": code, "4": code})
 
     recorded, load = run(stub, until=20)
 

@@ -19,17 +19,19 @@ _REPORT_SECONDS = 0.1
 _JOIN_SECONDS = 60.0
 _FLUSH_SECONDS = 1.0
 _METADATA_SECONDS = 1.0
-_NOT_DELIVERED = frozenset(
-    {KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - public codes
+# UNKNOWN is a broker's response (-1) if its write fails by an error that Kafka has no code for, such as
+# that of a mapped file on a full disk.
+_MAY_BE_LOST = frozenset(
+    {KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError.UNKNOWN}  # noqa: SLF001
 )
 
 
 class Load:
     """Produces numbered messages to each partition in turn, from `start` until `stop`.
 
-    Messages that time out (`message.timeout.ms`) are produced again by a new producer, because librdkafka may
-    not reconnect to a broker that has restarted. Brokers may then have such a message twice, the first time
-    unacknowledged.
+    Messages that time out (`message.timeout.ms`), or that a broker failed to write, are produced again by a
+    new producer, because librdkafka may not reconnect to a broker that has restarted. Brokers may then have
+    such a message twice, the first time unacknowledged.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class Load:
         self._producer = producer(dict(self._config))
         self._values = values
         self._acknowledged: list[tuple[tuple[str, int, int], str]] = []
-        self._timed_out: list[tuple[TopicPartitionKey, int]] = []
+        self._undelivered: list[tuple[TopicPartitionKey, int]] = []
         self._stopping = threading.Event()
         self._discarding = threading.Event()
         self._thread = threading.Thread(target=self._run, name="producer", daemon=True)
@@ -105,7 +107,7 @@ class Load:
         try:
             self._produce()
             self._flush()
-            while self._timed_out and self.error is None and not self._discarding.is_set():
+            while self._undelivered and self.error is None and not self._discarding.is_set():
                 self._produce_again()
                 self._flush()
         except KafkaException as error:
@@ -124,7 +126,7 @@ class Load:
             if message is None:
                 sent, message = due, next(coming)
             self._producer.poll(0)
-            if self._timed_out:
+            if self._undelivered:
                 self._produce_again()
             if now() - reported >= _REPORT_SECONDS:
                 reported = now()
@@ -163,12 +165,12 @@ class Load:
         return True
 
     def _produce_again(self) -> None:
-        """Replace the producer, and produce what has timed out and what the former one has not delivered."""
+        """Replace the producer, and produce what the former one has not delivered."""
         self._producer.purge()
         self._flush()
         self._producer = self._make(dict(self._config))
-        again, self._timed_out = self._timed_out, []
-        self._timed_out += (message for message in again if not self._send(*message))
+        again, self._undelivered = self._undelivered, []
+        self._undelivered += (message for message in again if not self._send(*message))
 
     def _flush(self) -> None:
         """Wait until each message is delivered or has failed, which it does within `message.timeout.ms`."""
@@ -182,8 +184,8 @@ class Load:
         offset = message.offset()
         if error is None and offset is not None:
             self._acknowledged.append(((*partition, offset), str(number)))
-        elif error is not None and error.code() in _NOT_DELIVERED:
-            self._timed_out.append((partition, number))
+        elif error is not None and error.code() in _MAY_BE_LOST:
+            self._undelivered.append((partition, number))
         elif error is not None:
             self.error = self.error or error.str()
 
