@@ -59,6 +59,7 @@ def lag(
     protocol_type: str = "consumer",
     stable: int | None = None,
     has_message: bool | None = None,
+    share_lag: int | None = None,
 ) -> GroupLag:
     """A group whose first member is assigned a partition, as far as brokers return assignments."""
     is_known = type_ is not GroupType.CLASSIC or (state == "Stable" and protocol_type == "consumer")
@@ -69,10 +70,20 @@ def lag(
     described = DescribedGroup(
         group, type_, state, protocol_type, "range", made, Broker(1, "localhost", 9092), epoch
     )
-    owner = made[0] if made and is_known else None
+    owners = made[:1] if is_known else ()
     error = "no leader" if end is None else ""
     row = PartitionLag(
-        *ORDERS, committed, begin, end, owner, error, topic_id, stable=stable, has_message=has_message
+        *ORDERS,
+        committed,
+        begin,
+        end,
+        owners,
+        error,
+        topic_id,
+        stable=stable,
+        has_message=has_message,
+        is_shared=type_ is GroupType.SHARE,
+        share_lag=share_lag,
     )
     return GroupLag(described, (row,))
 
@@ -147,12 +158,12 @@ def test_a_topic_has_no_seconds_while_nothing_is_known_of_one_partition_that_lag
 
 
 def test_a_topic_is_not_caught_up_while_the_lag_of_one_partition_with_messages_is_not_known() -> None:
-    at_end, owner = PartitionLag("orders", 1, 500, 0, 500), lag().group.members[0]
+    at_end, owners = PartitionLag("orders", 1, 500, 0, 500), lag().group.members[:1]
     made = pages(
-        GroupLag(lag().group, (PartitionLag("orders", 0, None, 0, 500, owner), at_end)),
-        GroupLag(lag().group, (PartitionLag("orders", 0, None, 500, 500, owner), at_end)),
-        GroupLag(lag().group, (PartitionLag("orders", 0, 600, 0, 500, owner), at_end)),
-        GroupLag(lag().group, (PartitionLag("orders", 0, 500, 0, 500, owner), at_end)),
+        GroupLag(lag().group, (PartitionLag("orders", 0, None, 0, 500, owners), at_end)),
+        GroupLag(lag().group, (PartitionLag("orders", 0, None, 500, 500, owners), at_end)),
+        GroupLag(lag().group, (PartitionLag("orders", 0, 600, 0, 500, owners), at_end)),
+        GroupLag(lag().group, (PartitionLag("orders", 0, 500, 0, 500, owners), at_end)),
     )
 
     assert values(made, catalogue.LAG_SECONDS, "billing", "orders") == [None, 0, None, 0]
@@ -251,11 +262,14 @@ def test_nothing_is_said_about_assignments_of_a_group_that_is_none_of_consumers(
     [
         (GroupMember("m", "m", "host", topics=("payments",)), 1),
         (GroupMember("m", "m", "host", topics=("orders",)), 0),
-        (GroupMember("m", "m", "host", topic_regex="pay.*"), None),
+        (GroupMember("m", "m", "host", topic_regex="pay.*"), 1),
+        (GroupMember("m", "m", "host", topic_regex="ord.*"), 0),
+        (GroupMember("m", "m", "host", topic_regex=r"\pN+"), None),  # RE2's syntax, which Python has not
+        (GroupMember("m", "m", "host", topic_regex="[[:digit:]]+"), None),  # and which it has otherwise
         (GroupMember("m", "m", "host", undecodable="malformed"), None),
         (None, 0),
     ],
-    ids=["left", "subscribed", "pattern", "undecodable", "empty"],
+    ids=["left", "subscribed", "pattern", "matched", "class", "POSIX class", "undecodable", "empty"],
 )
 def test_a_topic_that_the_group_left_is_counted(member: GroupMember | None, unsubscribed: int | None) -> None:
     described = replace(lag().group, members=() if member is None else (member,))
@@ -472,6 +486,43 @@ def test_a_group_is_stuck_when_its_committed_offset_does_not_move(
 
     assert values(made, catalogue.GROUP_STUCK, "billing", "no_progress") == stuck
     assert values(made, catalogue.STUCK_PARTITIONS, "billing", "orders") == stuck
+
+
+def shared(start: int, lag_: int | None) -> GroupLag:
+    return lag(start, 100, type_=GroupType.SHARE, share_lag=lag_)
+
+
+@pytest.mark.parametrize(
+    ("groups", "stuck"),
+    [
+        ([shared(5, 95)] * 5, [0, 0, 0, 1, 1]),
+        ([shared(5, 95 - number) for number in range(5)], [0] * 5),
+        ([shared(5 + number, 20) for number in range(5)], [0] * 5),
+        ([shared(5, 20 + number) for number in range(5)], [0, 0, 0, 1, 1]),
+        ([shared(5, 20), shared(5, 30), shared(5, 25), shared(5, 20)], [0, 0, 0, 1]),
+        ([shared(5, 20), shared(5, None), shared(5, 20), shared(5, 20)], [0, 0, 0, 1]),
+        ([shared(5, 0)] * 5, [0] * 5),
+        ([shared(5, None)] * 5, [0] * 5),  # a broker before Kafka 4.2
+    ],
+    ids=[
+        "stuck",
+        "behind a slow message",
+        "goes on",
+        "behind",
+        "produced",
+        "unknown once",
+        "done",
+        "unknown",
+    ],
+)
+def test_a_share_group_is_stuck_when_neither_its_start_offset_nor_its_lag_moves(
+    groups: list[GroupLag], stuck: list[int]
+) -> None:
+    made = pages(*groups)
+
+    assert values(made, catalogue.STUCK_PARTITIONS, "billing", "orders") == stuck
+    lags = [each.partitions[0].share_lag for each in groups]
+    assert values(made, catalogue.LAG, "billing", "orders") == lags
 
 
 # --- Transactions -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 import confluent_kafka
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import AcknowledgeType, Producer, TopicPartition
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from typer.testing import CliRunner, Result
@@ -35,6 +35,7 @@ from groupwright.testing import Listener, LocalKafka, Security
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.rights import allow
 from integration_tests.harness.streams import join_streams_group
+from integration_tests.harness.tools import command_of_kafkas_tool
 from integration_tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -43,6 +44,7 @@ Run = Callable[..., Result]
 
 SCHEMAS = Path(cli.__file__).parent / "_schemas"
 PARTITIONS, MESSAGES, COMMITTED = 4, 10, 4
+SHARED_LAG = 6
 SECONDS_OLD = 1_700_000_000
 BY_HAND = {"enable.auto.commit": False, "max.poll.interval.ms": 3_600_000}
 """Of members that stay without polls."""
@@ -93,25 +95,33 @@ def commit(kafka: LocalKafka, group: str) -> None:
 
 
 def share(kafka: LocalKafka, members: ExitStack) -> None:
-    """Add a share group, which has acknowledged something, and lags by five messages."""
+    """Add a share group that has processed nine messages after its start offset, and six not."""
     kafka.create_topic("jobs", 1)
-    consumer = members.enter_context(confluent_kafka.ShareConsumer(settings_of(kafka, "shared")))
+    settings = {**settings_of(kafka, "shared"), "share.acknowledgement.mode": "explicit"}
+    consumer = members.enter_context(confluent_kafka.ShareConsumer(settings))
     consumer.subscribe(["jobs"])
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 100})
 
     def produce(messages: int) -> None:
         for _ in range(messages):
             producer.produce("jobs", b"x")
         assert producer.flush(PATIENCE) == 0
 
-    with Cluster({"bootstrap.servers": kafka.bootstrap_servers}) as cluster:
+    def acknowledge(*released: int) -> int:
+        messages = consumer.poll(0.1)
+        for number, message in enumerate(messages):
+            release = number in released
+            consumer.acknowledge(message, AcknowledgeType.RELEASE if release else AcknowledgeType.ACCEPT)
+        consumer.commit_sync(PATIENCE)
+        return len(messages)
 
-        def has_acknowledged() -> bool:
-            produce(1)
-            consumer.poll(0.1)
-            return bool(cluster.share_offsets(["shared"])["shared"])
+    def has_begun() -> bool:
+        produce(1)
+        return acknowledge() > 0
 
-        wait_until(has_acknowledged, "the share group has a start offset")
+    wait_until(has_begun, "the share group has its first message")
+    produce(10)  # in one batch, which a member gets as a whole
+    wait_until(lambda: acknowledge(0) == 10, "the batch")
     produce(5)
 
 
@@ -159,8 +169,7 @@ def document(result: Result, command: str) -> Any:
 def test_groups_of_all_types_and_states_are_listed(run: Run) -> None:
     rows = {row["group"]: row for row in document(run("groups", "-o", "json"), "groups")}
 
-    lag, shared_lag = PARTITIONS * (MESSAGES - COMMITTED), rows["shared"]["lag"]
-    assert shared_lag >= 5
+    lag = PARTITIONS * (MESSAGES - COMMITTED)
     shapes = {
         group: (row["type"], row["state"], row["assignor"], row["members"], row["partitions"], row["lag"])
         for group, row in rows.items()
@@ -171,7 +180,7 @@ def test_groups_of_all_types_and_states_are_listed(run: Run) -> None:
         "new": ("consumer", "Stable", "uniform", 1, PARTITIONS, lag),
         "own": ("classic", "Stable", "cooperative-sticky", 1, PARTITIONS, lag),
         "empty": ("classic", "Empty", None, 0, PARTITIONS, lag),
-        "shared": ("share", "Stable", "simple", 1, 1, shared_lag),
+        "shared": ("share", "Stable", "simple", 1, 1, SHARED_LAG),
         "flow": ("streams", "Stable", None, 1, PARTITIONS, None),
     }
 
@@ -227,6 +236,18 @@ def test_a_group_is_described(kafka: LocalKafka, run: Run, group: str) -> None:
     )
 
 
+def test_the_lag_of_a_share_group_is_that_of_kafkas_tool(kafka: LocalKafka, run: Run) -> None:
+    [partition] = document(run("describe", "shared", "-o", "json"), "describe")["partitions"]
+
+    tool = command_of_kafkas_tool(kafka.version, "org.apache.kafka.tools.consumer.group.ShareGroupCommand")
+    servers = "--bootstrap-server", kafka.bootstrap_servers
+    command = [*tool, *servers, "--describe", "--group", "shared"]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    assert shown.split()[-5:] == ["shared", "jobs", "0", str(partition["committed"]), str(SHARED_LAG)]
+    assert partition["lag"] == SHARED_LAG
+    assert partition["end"] - partition["committed"] == SHARED_LAG + 9
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_description_fits_the_terminal(run: Run, width: int) -> None:
     for group in (*MEMBERS, "shared", "flow"):
@@ -255,7 +276,7 @@ def test_lag_in_messages_and_seconds_by_partition_with_its_member(run: Run) -> N
     by_group = {row["group"]: row["messages"] for row in document(run("lag", "-o", "json"), "lag")}
     assert by_group == {
         **dict.fromkeys([*MEMBERS, "empty"], PARTITIONS * (MESSAGES - COMMITTED)),
-        "shared": by_group["shared"],
+        "shared": SHARED_LAG,
         "flow": None,
     }
 
@@ -291,8 +312,7 @@ def test_the_exporter_shows_the_same_lag_of_groups_of_every_type(kafka: LocalKaf
 
     lags = {each.group.id: each.total for each in snapshot.groups}
     assert lags == {row["group"]: row["messages"] for row in document(run("lag", "-o", "json"), "lag")}
-    assert lags["shared"] is not None
-    assert lags["shared"] >= 5
+    assert lags["shared"] == SHARED_LAG
 
 
 @pytest.mark.parametrize("command", [("groups",), ("describe", "own"), ("lag", "--no-seconds")], ids=" ".join)

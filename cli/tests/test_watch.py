@@ -62,7 +62,7 @@ def group(
     """Return a group with its lag; the ends of the logs of `unknown` partitions are not known."""
     broker = Broker(1, "127.0.0.1", 9092)
     described = DescribedGroup("billing", type_, state, protocol_type, "range", members, broker, epoch)
-    owners = {number: each for each in members for number in each.assigned.get("orders", ())}
+    owners = {number: (each,) for each in members for number in each.assigned.get("orders", ())}
     numbers = sorted({*(committed or {}), *owners})
     return GroupLag(
         described,
@@ -73,7 +73,7 @@ def group(
                 (committed or {}).get(number),
                 None if number in unknown else 0,
                 None if number in unknown else (ends or {}).get(number, 100),
-                owners.get(number),
+                owners.get(number, ()),
                 "no leader" if number in unknown else "",
                 topic_id=topic_id,
             )

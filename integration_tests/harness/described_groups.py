@@ -69,7 +69,15 @@ def partition(
     has_message: bool | None = None,
 ) -> PartitionLag:
     return PartitionLag(
-        topic, number, committed, begin, end, owner, error, stable=stable, has_message=has_message
+        topic,
+        number,
+        committed,
+        begin,
+        end,
+        (owner,) if owner else (),
+        error,
+        stable=stable,
+        has_message=has_message,
     )
 
 

@@ -270,7 +270,7 @@ SHARE_GROUP_DESCRIBE = Api(
 DESCRIBE_SHARE_GROUP_OFFSETS = Api(
     "DescribeShareGroupOffsets",
     90,
-    versions=(0, 0),
+    versions=(0, 1),
     flexible=0,
     request={
         "groups": Array(
@@ -294,6 +294,7 @@ DESCRIBE_SHARE_GROUP_OFFSETS = Api(
                                 "partition_index": INT32,
                                 "start_offset": INT64,
                                 "leader_epoch": INT32,
+                                "lag": field(INT64, 1, default=-1),
                                 "error_code": INT16,
                                 "error_message": NULLABLE_STRING,
                             }
@@ -306,7 +307,7 @@ DESCRIBE_SHARE_GROUP_OFFSETS = Api(
         ),
     },
 )
-"""Start offsets of share groups (KIP-932)."""
+"""Start offsets (KIP-932) and lag (KIP-1226) of share groups."""
 _TASKS = Array({"subtopology_id": STRING, "partitions": Array(INT32)})
 _TASK_ASSIGNMENT = Struct({"active_tasks": _TASKS, "standby_tasks": _TASKS, "warmup_tasks": _TASKS})
 _TASK_OFFSETS = Array({"subtopology_id": STRING, "partition": INT32, "offset": INT64})

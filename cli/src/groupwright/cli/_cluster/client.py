@@ -263,7 +263,7 @@ class Cluster:
         }
 
     def share_offsets(self, ids: Collection[str]) -> dict[str, dict[TopicPartitionKey, CommittedOffset]]:
-        """Return the start offsets of share groups: all messages before them are processed (KIP-932).
+        """Return the start offsets of share groups, before which all is processed (KIP-932), and the lag.
 
         Brokers that do not know the request return none.
         """
@@ -275,7 +275,9 @@ class Cluster:
             raise self._unreachable(error) from None
         return {
             id_: {
-                (topic.topic_name, row.partition_index): CommittedOffset(row.start_offset)
+                (topic.topic_name, row.partition_index): CommittedOffset(
+                    row.start_offset, lag=None if row.lag < 0 else row.lag
+                )
                 for topic in found.topics or ()
                 for row in topic.partitions
                 if not row.error_code and row.start_offset >= 0

@@ -82,7 +82,7 @@ def _unread_partitions(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> It
     group = lag.group
     if group.type is GroupType.SHARE or group.state != "Stable" or not group.is_assignment_known:
         return
-    owned = {(each.topic, each.partition) for each in lag.partitions if each.owner is not None}
+    owned = {(each.topic, each.partition) for each in lag.partitions if each.owners}
     subscribed = _subscribed(group)
     unread = [
         f"{topic}-{partition}"

@@ -16,6 +16,9 @@ RecordKey = tuple[str, int, int]
 """Topic, partition and offset."""
 
 _POLL_SECONDS = 0.1
+_FETCH_BYTES = 16_384
+_NEAR_BYTES = 2 * _FETCH_BYTES
+"""Messages up to here are read in less time than a seek takes."""
 _READER = {
     "group.id": "groupwright-lag",  # required, and never joined
     "enable.auto.commit": False,
@@ -23,9 +26,9 @@ _READER = {
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
-    "fetch.message.max.bytes": 16_384,
+    "fetch.message.max.bytes": _FETCH_BYTES,
     "fetch.wait.max.ms": 10,
-    "fetch.queue.backoff.ms": 10,
+    "fetch.queue.backoff.ms": 1,  # a seek waits for it, and one partition may have many offsets
     "queued.min.messages": 1,
     "log_level": 0,
 }
@@ -90,15 +93,20 @@ def first_messages(
             if key not in left:
                 continue
             _take(message, key, left[key], found)
-            if left[key]:
-                consumer.seek(TopicPartition(*key, left[key][-1]))
-            else:
+            if not left[key]:
                 del left[key]
                 consumer.incremental_unassign([TopicPartition(*key)])
+            elif not _is_near(left[key][-1], message):
+                consumer.seek(TopicPartition(*key, left[key][-1]))
     finally:
         consumer.close()
     found.late.update((*key, offset) for key, wanted in left.items() for offset in wanted)
     return found
+
+
+def _is_near(offset: int, message: "Message") -> bool:
+    """Return whether the messages up to an offset, if they are as large as this one, are soon read."""
+    return (offset - int(message.offset() or 0)) * max(1, len(message)) < _NEAR_BYTES
 
 
 def _take(message: "Message", key: tuple[str, int], wanted: list[int], found: FirstMessages) -> None:

@@ -1,6 +1,6 @@
 """Observations of a group over time: changes, rebalances, partitions without progress. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from groupwright.cli._cluster.lag import MARKER, GroupLag, PartitionLag
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class UnchangedOffsets:
-    """Offsets of logs, and since when each is the same."""
+    """Offsets of logs, or what stands for them, and since when each is the same."""
 
     def __init__(self) -> None:
         """Start before the first snapshot."""
-        self._since: dict[TopicPartitionKey, tuple[int | None, float]] = {}
+        self._since: dict[TopicPartitionKey, tuple[Hashable, float]] = {}
 
-    def update(self, offsets: Mapping["TopicPartitionKey", int | None], time: float) -> None:
+    def update(self, offsets: Mapping["TopicPartitionKey", Hashable], time: float) -> None:
         """Take the offsets of the next snapshot; other logs are forgotten."""
         before = self._since
         self._since = {
@@ -25,7 +25,11 @@ class UnchangedOffsets:
             for log, offset in offsets.items()
         }
 
-    def has(self, log: "TopicPartitionKey", offset: int | None) -> bool:
+    def value(self, log: "TopicPartitionKey") -> Hashable:
+        """Return what the last snapshot had for a log; None if nothing."""
+        return self._since[log][0] if log in self._since else None
+
+    def has(self, log: "TopicPartitionKey", offset: Hashable) -> bool:
         """Return whether this was the log's offset in the last snapshot."""
         return log in self._since and self._since[log][0] == offset
 
@@ -42,24 +46,36 @@ class UnchangedOffsets:
 class UnmovedPartitions:
     """Partitions with messages to read, and since when their committed offset is the same or missing.
 
-    A partition stays while the end of its log is not known, until its committed offset moves.
+    A partition stays while the end of its log is not known, until its committed offset moves. In share groups
+    one slow message holds the start offset while others are processed, so that a lower lag is progress, too.
     """
 
     def __init__(self) -> None:
         """Start before the first snapshot."""
-        self._committed = UnchangedOffsets()
+        self._reached = UnchangedOffsets()
         self._first_ends: dict[TopicPartitionKey, int] = {}
         """Last stable offsets of partitions without a committed offset, when that was first seen."""
 
     def update(self, partitions: Iterable[PartitionLag], time: float) -> None:
-        """Take the partitions of the next snapshot. Those without a committed offset must have an owner."""
+        """Take the partitions of the next snapshot. Those without a committed offset must be assigned."""
         present = tuple(partitions)
         self._first_ends = {
             each.log: end
             for each in present
             if each.committed is None and (end := self._first_ends.get(each.log, each.stable_end)) is not None
         }
-        self._committed.update({each.log: each.committed for each in present if self._is_behind(each)}, time)
+        behind = [each for each in present if self._is_behind(each)]
+        self._reached.update({each.log: self._reached_by(each) for each in behind}, time)
+
+    def _reached_by(self, lag: PartitionLag) -> Hashable:
+        """Return the committed offset, and the least lag since it moved if it is a share group's."""
+        if not lag.is_shared:
+            return lag.committed
+        match self._reached.value(lag.log):
+            case (start, int(least)) if start == lag.committed:
+                return start, least if lag.lag is None else min(least, lag.lag)
+            case _:
+                return lag.committed, lag.lag
 
     def _is_behind(self, lag: PartitionLag) -> bool:
         """Return whether there are messages that the group would have committed by now.
@@ -67,15 +83,17 @@ class UnmovedPartitions:
         Without a committed offset these are the messages since that was first seen: the group reads them
         wherever `auto.offset.reset` says to begin.
         """
-        if lag.stable_end is None:
-            return self._committed.has(lag.log, lag.committed)
+        if lag.is_shared and lag.lag is not None:
+            return lag.lag > 0
+        if lag.is_shared or lag.stable_end is None:
+            return self._reached.has(lag.log, self._reached_by(lag))
         if lag.committed is None:
             return lag.stable_end - self._first_ends.get(lag.log, lag.stable_end) > MARKER
         return lag.is_behind
 
     def seconds(self, log: "TopicPartitionKey", time: float) -> float:
         """Return for how long a partition has made no progress; 0 if it does, or has nothing to read."""
-        return self._committed.seconds(log, time)
+        return self._reached.seconds(log, time)
 
 
 class GroupHistory:
@@ -127,7 +145,7 @@ class GroupHistory:
         elif self.rebalancing_since is None:
             self.rebalancing_since = time
         if group.is_assignment_known:  # else what was seen before goes on: rebalances are no progress
-            owned = [each for each in lag.partitions if each.owner is not None]
+            owned = [each for each in lag.partitions if each.owners]
             self.unmoved.update(owned, time)
             self.held.update({each.log: each.stable for each in owned if each.is_held_back}, time)
 

@@ -1,7 +1,8 @@
 """Lag of groups: committed offsets beside the ends of logs.
 
 Lag counts what a group can read with `isolation.level=read_committed`: up to the last stable offset, which is
-the first offset of the oldest open transaction. Brokers do not return a group's isolation level.
+the first offset of the oldest open transaction. Brokers do not return a group's isolation level. The lag of
+share groups is the broker's (KIP-1226).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -32,12 +33,14 @@ class PartitionLag:
         committed: The committed offset, of share groups the start offset; None if there is none.
         begin: The beginning of the log; None if it is not known.
         end: The end of the log (high watermark); None if it is not known.
-        owner: The member that is assigned the partition; None if there is none, or it is not known.
+        owners: The members that are assigned the partition; more than one in share groups only.
         error: Why the log's offsets are not known; empty if they are.
         topic_id: The topic's id; empty if it is not known.
         stable: The last stable offset; None if the lag counts up to the end, as that of share groups.
         has_message: Whether a reader found a message from the committed to the last stable offset: without
             one, there are only markers of transactions, aborted and compacted messages. None if none looked.
+        is_shared: Whether it is a share group's.
+        share_lag: The lag of a share group, as `CommittedOffset.lag`.
     """
 
     topic: str
@@ -45,16 +48,23 @@ class PartitionLag:
     committed: int | None
     begin: int | None
     end: int | None
-    owner: GroupMember | None = None
+    owners: tuple[GroupMember, ...] = ()
     error: str = ""
     topic_id: str = ""
     stable: int | None = field(default=None, kw_only=True)
     has_message: bool | None = field(default=None, kw_only=True)
+    is_shared: bool = field(default=False, kw_only=True)
+    share_lag: int | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:
         """The topic and the number, as Kafka writes them."""
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def owner(self) -> GroupMember | None:
+        """The member that has the partition for itself; None if there is none, or it is not known."""
+        return self.owners[0] if len(self.owners) == 1 else None
 
     @property
     def log(self) -> TopicPartitionKey:
@@ -65,6 +75,11 @@ class PartitionLag:
     def is_log_unknown(self) -> bool:
         """True if the offsets of the log are not known, such as without a leader."""
         return bool(self.error)
+
+    @property
+    def is_read(self) -> bool:
+        """True if a member is assigned the partition, or an offset is committed."""
+        return bool(self.owners) or self.committed is not None
 
     @property
     def has_no_commit(self) -> bool:
@@ -97,19 +112,28 @@ class PartitionLag:
 
     @property
     def lag(self) -> int | None:
-        """Messages from the committed to the last stable offset.
+        """Messages from the committed to the last stable offset; `share_lag` of a share group.
 
         Offsets without a message count, unless `has_message` tells that there are no others.
 
         None if either is not known, or if the committed offset is beyond the end: consumers then begin where
         `auto.offset.reset` says.
         """
+        if self.is_shared:
+            return self.share_lag
         return 0 if self.has_message is False else self._offsets_left
 
     @property
     def unreadable(self) -> int | None:
         """Offsets from the committed to the last stable offset, if none has a message; else 0."""
-        return 0 if self.lag else self._offsets_left
+        return self._offsets_left if self.has_message is False or self.lag is None else 0
+
+    @property
+    def processed_until(self) -> int | None:
+        """The committed offset; of a share group the last stable offset less the lag; None if not known."""
+        if not self.is_shared:
+            return self.committed
+        return None if self.stable_end is None or self.lag is None else self.stable_end - self.lag
 
     @property
     def held(self) -> int | None:
@@ -149,7 +173,7 @@ class PartitionLag:
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """A group with the lag of each partition that it owns or has committed."""
+    """A group with the lag of each partition that it owns or has committed, or should read."""
 
     group: DescribedGroup
     partitions: tuple[PartitionLag, ...]
@@ -213,7 +237,8 @@ def lag_after(
 ) -> dict[str, GroupLag]:
     """Return the lag of groups after committed offsets, which were queried before the ends of logs."""
     known = {id_: {*committed[id_], *owners(group)} for id_, group in groups.items()}
-    topics = cluster.topics({name for keys in known.values() for name, _ in keys})
+    subscribed = {name for group in groups.values() for each in group.members for name in each.topics}
+    topics = cluster.topics(subscribed.union(name for keys in known.values() for name, _ in keys))
     wanted = {key for id_, group in groups.items() for key in _partitions_of(group, known[id_], topics)}
     return group_lags(groups, committed, _log_offsets(cluster, wanted, topics))
 
@@ -263,7 +288,7 @@ def _partition(
     group: DescribedGroup,
     committed: CommittedOffset | None,
     logs: LogOffsets,
-    owned: Mapping[TopicPartitionKey, GroupMember],
+    owned: Mapping[TopicPartitionKey, tuple[GroupMember, ...]],
 ) -> PartitionLag:
     # A share group reads uncommitted messages, unless share.isolation.level is changed (KIP-932).
     stable = None if group.type is GroupType.SHARE else logs.stable.get(key)
@@ -273,31 +298,39 @@ def _partition(
         committed=None if committed is None else committed.offset,
         begin=logs.begins.get(key),
         end=end if end is None or stable is None else max(end, stable),  # which was queried later
-        owner=owned.get(key),
+        owners=owned.get(key, ()),
         error=logs.errors.get(key, ""),
         topic_id=logs.topics[key[0]].id if key[0] in logs.topics else "",
         stable=stable,
+        is_shared=group.type is GroupType.SHARE,
+        share_lag=None if committed is None else committed.lag,
     )
 
 
 def _partitions_of(
     group: DescribedGroup, known: set[TopicPartitionKey], topics: Mapping[str, TopicMetadata]
 ) -> set[TopicPartitionKey]:
-    """Return the partitions of a group: those that it owns or has committed, which are `known`.
+    """Return the partitions of a group: those that it owns or has committed, which are `known`, and others.
 
-    A group without members owns none, but would read all of a topic again in which it has committed any.
+    Nobody may own some of a subscribed topic: classic clients see new partitions minutes later. A group that
+    has no members, but had some, would read all of a topic again in which it has committed any.
     """
-    if group.members or group.type is GroupType.SHARE:
+    if group.type is GroupType.SHARE or not group.protocol_type or not group.is_assignment_known:
         return known
-    read = {name for name, _ in known} & topics.keys()
-    return known | {(name, number) for name in read for number in range(topics[name].partitions)}
-
-
-def owners(group: DescribedGroup) -> dict[TopicPartitionKey, GroupMember]:
-    """Return the members of a group by the partitions that they are assigned."""
-    return {
-        (topic, partition): member
-        for member in group.members
-        for topic, partitions in member.assigned.items()
-        for partition in partitions
+    names = {name for name, _ in known}
+    if group.members:
+        subscribed = {name for each in group.members for name in each.topics}
+        names = subscribed.union(name for name in names - subscribed if group.subscribes(name))
+    return known | {
+        (name, number) for name in names & topics.keys() for number in range(topics[name].partitions)
     }
+
+
+def owners(group: DescribedGroup) -> dict[TopicPartitionKey, tuple[GroupMember, ...]]:
+    """Return the members of a group by the partitions that they are assigned."""
+    found: dict[TopicPartitionKey, tuple[GroupMember, ...]] = {}
+    for member in group.members:
+        for topic, partitions in member.assigned.items():
+            for partition in partitions:
+                found[topic, partition] = (*found.get((topic, partition), ()), member)
+    return found

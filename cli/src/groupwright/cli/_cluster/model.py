@@ -1,5 +1,6 @@
 """Groups, topics and offsets, as brokers report them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -153,10 +154,24 @@ class DescribedGroup:
         """Return whether a member subscribes to a topic, or is assigned it; None if that is not known."""
         if any(topic in each.topics or topic in each.assigned for each in self.members):
             return True
-        is_unknown = any(
-            each.topic_regex is not None or each.undecodable is not None for each in self.members
-        )
+        matched = {matches(each.topic_regex, topic) for each in self.members if each.topic_regex}
+        if True in matched:
+            return True
+        is_unknown = None in matched or any(each.undecodable is not None for each in self.members)
         return None if is_unknown or not self.is_assignment_known else False
+
+
+def matches(pattern: str, topic: str) -> bool | None:
+    """Return whether a broker matches a topic by a subscribed pattern (KIP-848).
+
+    None if that is not known: the pattern's syntax is RE2's, of which Python's has another part.
+    """
+    if "[:" in pattern:  # a class such as [[:alpha:]], which Python reads as a set of these characters
+        return None
+    try:
+        return re.fullmatch(pattern, topic, re.ASCII) is not None
+    except re.error:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +198,17 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """A committed offset."""
+    """A committed offset, or the start offset of a share group.
+
+    Attributes:
+        lag: The lag of a share group, which only the broker knows: messages after the start offset may be
+            processed. None if it does not return it, as before Kafka 4.2.
+    """
 
     offset: int
     leader_epoch: int | None = None
     metadata: str = ""
+    lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,8 @@ LAG = ExporterSpec(
     MetricType.GAUGE,
     "Messages from the committed to the last stable offsets, summed over the topic's partitions. Those "
     "without a committed offset, with one beyond the log's end, or without a message to read count for "
-    "nothing; while a leader does not respond, the last known offsets of the log count.",
+    "nothing; while a leader does not respond, the last known offsets of the log count. Of share groups, "
+    "the lag that the broker counts.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -162,7 +163,8 @@ LAG_SECONDS_UNKNOWN = ExporterSpec(
 COMMITTED = ExporterSpec(
     "groupwright_cluster_committed_offsets",
     MetricType.GAUGE,
-    "Sum of the committed offsets of the topic's partitions; its rate is that of consumption.",
+    "Sum of the committed offsets of the topic's partitions; its rate is that of consumption. Of share "
+    "groups, the start offsets, before which all messages are processed.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -243,7 +245,8 @@ STUCK_PARTITIONS = ExporterSpec(
     "groupwright_cluster_stuck_partitions",
     MetricType.GAUGE,
     "Partitions of the topic that a member is assigned and lags behind in, and whose committed offset has "
-    "not moved for `--stuck-seconds`; without one, those in which messages arrive.",
+    "not moved for `--stuck-seconds`; without one, those in which messages arrive. In share groups, the lag "
+    "has not fallen either.",
     _TOPIC,
     level=Level.TOPIC,
 )

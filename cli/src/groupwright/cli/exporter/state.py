@@ -73,7 +73,7 @@ class ExporterState:
         self._ends = EndOffsets()
         self._groups: dict[str, GroupHistory] = {}
         self._velocities: dict[Labels, tuple[LagVelocity, LagVelocity]] = {}
-        """By group and topic: of the lag, and of the committed offsets."""
+        """By group and topic: of the lag, and of what is processed."""
         self._partitions: dict[str, dict[TopicPartitionKey, PartitionLag]] = {}
         """By group and log, the partitions of the last snapshot."""
         self._held: dict[int, tuple[HeldPartition, float]] = {}
@@ -255,7 +255,7 @@ class ExporterState:
             yield catalogue.BEYOND_END, labels, sum(row.lag.is_beyond_end for row in rows)
             yield catalogue.DELETED_UNREAD, labels, sum(row.lag.deleted for row in rows)
         if group.is_assignment_known:
-            owned = [row.lag for row in rows if row.lag.owner is not None]
+            owned = [row.lag for row in rows if row.lag.owners]
             yield catalogue.ASSIGNED, labels, len(owned)
             uncommitted = [lag for lag in owned if lag.committed is None]
             if all(lag.has_no_commit for lag in uncommitted):
@@ -279,9 +279,9 @@ class ExporterState:
         drained = [row.lag for row in rows if row.lag.has_message is False]
         yield catalogue.UNREADABLE, labels, sum(each.unreadable or 0 for each in drained)
         partitions = hash(frozenset(row.lag.log for row in rows))
-        of_lag, of_committed = self._velocities.setdefault(labels, (LagVelocity(), LagVelocity()))
+        of_lag, of_processed = self._velocities.setdefault(labels, (LagVelocity(), LagVelocity()))
         velocity = of_lag.update(lag, partitions, time)
-        consumption = of_committed.update(sum(row.lag.committed or 0 for row in rows), partitions, time)
+        consumption = of_processed.update(sum(row.lag.processed_until or 0 for row in rows), partitions, time)
         if velocity is not None:
             yield catalogue.VELOCITY, labels, velocity
         # Lag shrinks too if unread messages are deleted.

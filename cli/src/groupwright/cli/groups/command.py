@@ -179,7 +179,7 @@ def _row(lag: "GroupLag") -> dict[str, Any]:
         "state": group.state,
         "assignor": group.assignor or None,
         "members": len(group.members),
-        "partitions": len(lag.partitions),
+        "partitions": sum(each.is_read for each in lag.partitions),
         "lag": lag.total,
         "coordinator": group.coordinator.id,
     }

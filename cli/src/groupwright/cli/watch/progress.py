@@ -117,12 +117,12 @@ class Progress:
         for key, each in self._partitions.items():
             if key in before:
                 produced += _advance(before[key].stable_end, each.stable_end)
-                consumed += _advance(before[key].committed, each.committed)
+                consumed += _advance(before[key].processed_until, each.processed_until)
         last = self._samples[-1] if self._samples else _Sample(time, 0, 0)
         self._samples.append(_Sample(time, last.produced + produced, last.consumed + consumed))
         while len(self._samples) > 2 and self._samples[1].time <= time - self._window:  # noqa: PLR2004 - two give a rate
             self._samples.popleft()
-        counted = (each for each in lag.partitions if each.committed is not None or each.owner is not None)
+        counted = (each for each in lag.partitions if each.is_read)
         self._unmoved.update(counted, time)
 
     def rate(self) -> LagRate:
