@@ -19,7 +19,7 @@ from groupwright.assignors import (
 from groupwright.cli._cluster.description import described_classic
 from groupwright.cli._cluster.findings import findings
 from groupwright.cli._cluster.group_history import GroupHistory
-from groupwright.cli._cluster.lag import GroupLag
+from groupwright.cli._cluster.lag import GroupLag, PartitionLag
 from groupwright.cli._cluster.lookup import member_names
 from groupwright.cli._cluster.model import DescribedGroup, GroupType, OpenTransaction, TopicMetadata
 from groupwright.cli.describe.command import document, partition_rows
@@ -228,9 +228,23 @@ def test_assigned_partitions_with_messages_and_without_a_committed_offset() -> N
     for fine in (
         lag_of(of, partition(owner=owner, committed=None, begin=100)),  # nothing to read
         lag_of(of, partition(owner=owner, committed=None, end=None)),
-        lag_of(group(*of.members, type_=GroupType.SHARE), partition(owner=owner, committed=None)),
     ):
         assert odd(fine) == []
+
+
+def test_a_share_group_has_no_lag_that_the_coordinator_does_not_return() -> None:
+    of = group(member(), member("worker-2"), type_=GroupType.SHARE)
+    read, other = (
+        PartitionLag("orders", number, None, 0, 100, of.members, is_shared=True, share_lag=share_lag)
+        for number, share_lag in enumerate((60, None))
+    )
+
+    [sentence] = odd(lag_of(of, replace(read, committed=5), other))
+    assert sentence.startswith("The lag of orders-1 is not known: ")
+    found = [
+        (row["lag"], row["unreadable"], row["member"]) for row in partition_rows(lag_of(of, read, other))
+    ]
+    assert found == [(60, 0, None), (None, None, None)]
 
 
 def test_logs_whose_offsets_are_not_known() -> None:

@@ -356,13 +356,13 @@ def test_partitions_of_a_group_are_those_that_it_owns_or_has_committed() -> None
     ("of", "numbers"),
     [
         (group(member(assigned={"orders": (0,)})), [0, 1]),
-        (group(member(topics=(), topic_regex="ord.*", assigned={"orders": (0,)})), [0, 1]),
         (group(member(topics=("other",), assigned={})), [0]),
-        (group(member(), state="PreparingRebalance"), [0]),
+        (group(member(), state="PreparingRebalance"), [0, 1]),
+        (group(member(topics=(), assigned={}), protocol_type="connect"), [0]),
         (group(), [0, 1]),
         (group(protocol_type=""), [0]),
     ],
-    ids=["subscribes", "pattern", "left", "rebalances", "stopped", "assigns by hand"],
+    ids=["subscribes", "left", "rebalances", "connect", "stopped", "assigns by hand"],
 )
 def test_partitions_that_nobody_reads_belong_to_a_group_that_should_read_them(
     of: DescribedGroup, numbers: list[int]

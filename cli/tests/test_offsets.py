@@ -479,8 +479,10 @@ def test_metadata_and_leader_epoch_are_written_and_the_metadata_read_back() -> N
 # --- Members
 
 
-def group(*members: GroupMember, state: str = "Stable") -> DescribedGroup:
-    return DescribedGroup("billing", GroupType.CLASSIC, state, "consumer", "", members, Broker(1, "h", 9))
+def group(
+    *members: GroupMember, state: str = "Stable", type_: GroupType = GroupType.CLASSIC
+) -> DescribedGroup:
+    return DescribedGroup("billing", type_, state, "consumer", "", members, Broker(1, "h", 9))
 
 
 def member(number: int, **fields: object) -> GroupMember:
@@ -499,7 +501,9 @@ def test_a_member_may_subscribe_if_its_topics_are_not_known() -> None:
     assert not subscribes(group(member(1, topics=("orders",))), {"payments"})
     assert subscribes(group(member(1, topics=("orders",), assigned={"payments": (1,)})), {"payments"})
     assert subscribes(group(member(1)), {"payments"})
-    assert subscribes(group(member(1, topics=("a",), topic_regex="pay.*")), {"payments"})
+    by_pattern = member(1, topics=("a",), topic_regex="pay.*")
+    assert subscribes(group(by_pattern, state="Reconciling", type_=GroupType.CONSUMER), {"payments"})
+    assert not subscribes(group(by_pattern, state="Stable", type_=GroupType.CONSUMER), {"payments"})
     assert subscribes(group(state="PreparingRebalance"), {"payments"})
     assert not subscribes(group(state="Empty"), {"payments"})
 

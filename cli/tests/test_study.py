@@ -250,7 +250,7 @@ def test_a_pattern_is_resolved_to_the_topics_that_match() -> None:
     of_pattern = live_member(topics=("audit",), topic_regex="orders.*", assigned={"orders": (0,)})
 
     assert with_matches(of_pattern, topics).topics == ("audit", "orders", "orders-eu")
-    # RE2's syntax, which the broker has, and Python has not:
+    # Go's syntax, which the broker has, and Python has not:
     assert with_matches(replace(of_pattern, topic_regex=r"\\pN("), topics).topics == ("audit", "orders")
     assert with_matches(live_member(), topics) == live_member()
 

@@ -92,7 +92,9 @@ def _unread_partitions(lag: GroupLag, topics: Mapping[str, TopicMetadata]) -> It
     ]
     if unread:
         yield f"No member is assigned {few(unread)}, though the group subscribes to the topic."
-    unsubscribed = [each for each in lag.partitions if each.lag and group.subscribes(each.topic) is False]
+    lagging = [each for each in lag.partitions if each.lag]
+    left = {topic for topic in {each.topic for each in lagging} if group.subscribes(topic) is False}
+    unsubscribed = [each for each in lagging if each.topic in left]
     if unsubscribed:
         have = _verb(len(unsubscribed), "has", "have")
         yield (
@@ -154,10 +156,15 @@ def _offsets(lag: GroupLag) -> Iterator[str]:
             f"The committed offset of {_names(before)} is before the beginning of the log: messages were "
             "deleted before they were consumed."
         )
-    uncommitted = [
-        each for each in lag.partitions if each.committed is None and (each.begin or 0) < (each.end or 0)
-    ]
-    if uncommitted and lag.group.type is not GroupType.SHARE:
+    with_messages = [each for each in lag.partitions if (each.begin or 0) < (each.end or 0)]
+    ungiven = [each for each in with_messages if each.is_shared and each.lag is None]
+    if ungiven:
+        yield (
+            f"The lag of {_names(ungiven)} is not known: no member has read there yet, or the coordinator "
+            "does not return it, as before Kafka 4.2."
+        )
+    uncommitted = [each for each in with_messages if each.committed is None and not each.is_shared]
+    if uncommitted:
         yield (
             f"No offset of {_names(uncommitted)} is committed, though there are messages: the lag is not "
             "known, and a restart begins where auto.offset.reset says."

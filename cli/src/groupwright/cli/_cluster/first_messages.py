@@ -19,6 +19,8 @@ _POLL_SECONDS = 0.1
 _FETCH_BYTES = 16_384
 _NEAR_BYTES = 2 * _FETCH_BYTES
 """Messages up to here are read in less time than a seek takes."""
+_RECORD_BYTES = 10
+"""Of a message beside its key and value, at least."""
 _READER = {
     "group.id": "groupwright-lag",  # required, and never joined
     "enable.auto.commit": False,
@@ -106,7 +108,9 @@ def first_messages(
 
 def _is_near(offset: int, message: "Message") -> bool:
     """Return whether the messages up to an offset, if they are as large as this one, are soon read."""
-    return (offset - int(message.offset() or 0)) * max(1, len(message)) < _NEAR_BYTES
+    messages = offset - int(message.offset() or 0)
+    size = len(message) + len(message.key() or b"") + _RECORD_BYTES
+    return messages == 1 or messages * size < _NEAR_BYTES
 
 
 def _take(message: "Message", key: tuple[str, int], wanted: list[int], found: FirstMessages) -> None:

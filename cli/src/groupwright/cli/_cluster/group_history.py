@@ -1,6 +1,7 @@
 """Observations of a group over time: changes, rebalances, partitions without progress. Pure."""
 
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupwright.cli._cluster.lag import MARKER, GroupLag, PartitionLag
@@ -25,10 +26,6 @@ class UnchangedOffsets:
             for log, offset in offsets.items()
         }
 
-    def value(self, log: "TopicPartitionKey") -> Hashable:
-        """Return what the last snapshot had for a log; None if nothing."""
-        return self._since[log][0] if log in self._since else None
-
     def has(self, log: "TopicPartitionKey", offset: Hashable) -> bool:
         """Return whether this was the log's offset in the last snapshot."""
         return log in self._since and self._since[log][0] == offset
@@ -43,16 +40,32 @@ class UnchangedOffsets:
         return max((time - since for _, since in self._since.values()), default=0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Processed:
+    """How many messages of a partition a share group has processed, when that was last seen to grow.
+
+    Attributes:
+        start: The start offset.
+        most: The end of the log, less the lag. The lag was queried before, so that it may be less.
+        end: The last known end of the log, which is no later than that of the next lag.
+    """
+
+    start: int
+    most: int
+    end: int
+
+
 class UnmovedPartitions:
     """Partitions with messages to read, and since when their committed offset is the same or missing.
 
     A partition stays while the end of its log is not known, until its committed offset moves. In share groups
-    one slow message holds the start offset while others are processed, so that a lower lag is progress, too.
+    one slow message holds the start offset while others are processed, whose number counts there.
     """
 
     def __init__(self) -> None:
         """Start before the first snapshot."""
         self._reached = UnchangedOffsets()
+        self._processed: dict[TopicPartitionKey, _Processed] = {}
         self._first_ends: dict[TopicPartitionKey, int] = {}
         """Last stable offsets of partitions without a committed offset, when that was first seen."""
 
@@ -64,18 +77,24 @@ class UnmovedPartitions:
             for each in present
             if each.committed is None and (end := self._first_ends.get(each.log, each.stable_end)) is not None
         }
+        self._processed = {
+            each.log: processed for each in present if (processed := self._processed_by(each)) is not None
+        }
         behind = [each for each in present if self._is_behind(each)]
         self._reached.update({each.log: self._reached_by(each) for each in behind}, time)
 
+    def _processed_by(self, lag: PartitionLag) -> _Processed | None:
+        before = self._processed.get(lag.log)
+        if lag.committed is None or lag.share_lag is None or lag.end is None:
+            return before
+        most = lag.end - lag.share_lag
+        if before is not None and before.start == lag.committed and before.end - lag.share_lag <= before.most:
+            most = before.most  # the group may have processed nothing since
+        return _Processed(lag.committed, most, lag.end)
+
     def _reached_by(self, lag: PartitionLag) -> Hashable:
-        """Return the committed offset, and the least lag since it moved if it is a share group's."""
-        if not lag.is_shared:
-            return lag.committed
-        match self._reached.value(lag.log):
-            case (start, int(least)) if start == lag.committed:
-                return start, least if lag.lag is None else min(least, lag.lag)
-            case _:
-                return lag.committed, lag.lag
+        processed = self._processed.get(lag.log)
+        return lag.committed if processed is None else (processed.start, processed.most)
 
     def _is_behind(self, lag: PartitionLag) -> bool:
         """Return whether there are messages that the group would have committed by now.
@@ -83,12 +102,11 @@ class UnmovedPartitions:
         Without a committed offset these are the messages since that was first seen: the group reads them
         wherever `auto.offset.reset` says to begin.
         """
-        if lag.is_shared and lag.lag is not None:
-            return lag.lag > 0
-        if lag.is_shared or lag.stable_end is None:
+        end = lag.stable_end
+        if end is None or (lag.log in self._processed and lag.share_lag is None):
             return self._reached.has(lag.log, self._reached_by(lag))
         if lag.committed is None:
-            return lag.stable_end - self._first_ends.get(lag.log, lag.stable_end) > MARKER
+            return end - self._first_ends.get(lag.log, end) > MARKER
         return lag.is_behind
 
     def seconds(self, log: "TopicPartitionKey", time: float) -> float:

@@ -97,8 +97,10 @@ class PartitionLag:
 
     @property
     def deleted(self) -> int:
-        """Messages after the committed offset that are deleted; 0 if that is not known."""
-        return 0 if self.committed is None or self.begin is None else max(0, self.begin - self.committed)
+        """Messages after the committed offset that are deleted; 0 if not known, as in share groups."""
+        if self.committed is None or self.begin is None or self.is_shared:
+            return 0
+        return max(0, self.begin - self.committed)
 
     @property
     def stable_end(self) -> int | None:
@@ -121,19 +123,24 @@ class PartitionLag:
         """
         if self.is_shared:
             return self.share_lag
-        return 0 if self.has_message is False else self._offsets_left
+        return 0 if self.has_message is False else self.offsets_left
 
     @property
     def unreadable(self) -> int | None:
         """Offsets from the committed to the last stable offset, if none has a message; else 0."""
-        return self._offsets_left if self.has_message is False or self.lag is None else 0
+        if self.lag is None:
+            return None
+        return self.offsets_left if self.has_message is False else 0
 
     @property
     def processed_until(self) -> int | None:
-        """The committed offset; of a share group the last stable offset less the lag; None if not known."""
-        if not self.is_shared:
+        """The committed offset; of a share group, the end less the lag, or else the start offset.
+
+        None if it is not known. The lag is queried before the end, so that this may be too much.
+        """
+        if self.share_lag is None:
             return self.committed
-        return None if self.stable_end is None or self.lag is None else self.stable_end - self.lag
+        return None if self.end is None else self.end - self.share_lag
 
     @property
     def held(self) -> int | None:
@@ -146,7 +153,8 @@ class PartitionLag:
         return 0 if self.stable is None else max(0, self.end - max(self.stable, self.first_uncommitted[2]))
 
     @property
-    def _offsets_left(self) -> int | None:
+    def offsets_left(self) -> int | None:
+        """Offsets from the committed to the last stable offset; None as `lag`."""
         committed, end = self.committed, self.stable_end
         if committed is None or end is None or self.is_beyond_end:
             return None
@@ -154,8 +162,15 @@ class PartitionLag:
 
     @property
     def is_behind(self) -> bool:
-        """True if there is a message to read, or may be: one offset alone can be a transaction's marker."""
-        return bool(self.lag) and (self.has_message is True or self.lag != MARKER)
+        """True if there is a message to read, or may be: one offset alone can be a transaction's marker.
+
+        The lag of a share group counts no markers. Where the broker does not return it, the messages after
+        its start offset count.
+        """
+        if self.share_lag is not None:
+            return self.share_lag > 0
+        messages = self.offsets_left if self.is_shared else self.lag
+        return bool(messages) and (self.has_message is True or messages != MARKER)
 
     @property
     def is_held_back(self) -> bool:
@@ -237,7 +252,7 @@ def lag_after(
 ) -> dict[str, GroupLag]:
     """Return the lag of groups after committed offsets, which were queried before the ends of logs."""
     known = {id_: {*committed[id_], *owners(group)} for id_, group in groups.items()}
-    subscribed = {name for group in groups.values() for each in group.members for name in each.topics}
+    subscribed = {name for group in groups.values() for name in group.topics}
     topics = cluster.topics(subscribed.union(name for keys in known.values() for name, _ in keys))
     wanted = {key for id_, group in groups.items() for key in _partitions_of(group, known[id_], topics)}
     return group_lags(groups, committed, _log_offsets(cluster, wanted, topics))
@@ -315,22 +330,23 @@ def _partitions_of(
     Nobody may own some of a subscribed topic: classic clients see new partitions minutes later. A group that
     has no members, but had some, would read all of a topic again in which it has committed any.
     """
-    if group.type is GroupType.SHARE or not group.protocol_type or not group.is_assignment_known:
+    if group.type is GroupType.SHARE or not group.protocol_type:
         return known
-    names = {name for name, _ in known}
-    if group.members:
-        subscribed = {name for each in group.members for name in each.topics}
-        names = subscribed.union(name for name in names - subscribed if group.subscribes(name))
-    return known | {
-        (name, number) for name in names & topics.keys() for number in range(topics[name].partitions)
-    }
+    names: Collection[str] = {name for name, _ in known}
+    if group.members and group.is_assignment_known:
+        names = group.topics
+    elif group.members and group.protocol_type != "consumer":
+        return known
+    return known.union(
+        (name, number) for name in names if name in topics for number in range(topics[name].partitions)
+    )
 
 
 def owners(group: DescribedGroup) -> dict[TopicPartitionKey, tuple[GroupMember, ...]]:
     """Return the members of a group by the partitions that they are assigned."""
-    found: dict[TopicPartitionKey, tuple[GroupMember, ...]] = {}
+    found: dict[TopicPartitionKey, list[GroupMember]] = {}
     for member in group.members:
         for topic, partitions in member.assigned.items():
             for partition in partitions:
-                found[topic, partition] = (*found.get((topic, partition), ()), member)
-    return found
+                found.setdefault((topic, partition), []).append(member)
+    return {key: tuple(members) for key, members in found.items()}

@@ -1,6 +1,5 @@
 """Groups, topics and offsets, as brokers report them."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -150,28 +149,33 @@ class DescribedGroup:
             return True
         return self.state == "Stable" and self.protocol_type == "consumer"
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that members subscribe to by name, or have partitions of, or will have."""
+        members = self.members
+        return frozenset(
+            topic
+            for each in members
+            for some in (each.topics, each.assigned, each.target or ())
+            for topic in some
+        )
+
     def subscribes(self, topic: str) -> bool | None:
-        """Return whether a member subscribes to a topic, or is assigned it; None if that is not known."""
-        if any(topic in each.topics or topic in each.assigned for each in self.members):
+        """Return whether a member subscribes to a topic, or is assigned it; None if that is not known.
+
+        Brokers do not return what a pattern matches, but somebody has each partition of it once the group is
+        stable (KIP-848).
+        """
+        members = self.members
+        if any(
+            topic in each.topics or topic in each.assigned or topic in (each.target or ()) for each in members
+        ):
             return True
-        matched = {matches(each.topic_regex, topic) for each in self.members if each.topic_regex}
-        if True in matched:
-            return True
-        is_unknown = None in matched or any(each.undecodable is not None for each in self.members)
-        return None if is_unknown or not self.is_assignment_known else False
-
-
-def matches(pattern: str, topic: str) -> bool | None:
-    """Return whether a broker matches a topic by a subscribed pattern (KIP-848).
-
-    None if that is not known: the pattern's syntax is RE2's, of which Python's has another part.
-    """
-    if "[:" in pattern:  # a class such as [[:alpha:]], which Python reads as a set of these characters
-        return None
-    try:
-        return re.fullmatch(pattern, topic, re.ASCII) is not None
-    except re.error:
-        return None
+        has_pattern = any(each.topic_regex is not None for each in self.members)
+        is_unknown = (
+            any(each.undecodable is not None for each in self.members) or not self.is_assignment_known
+        )
+        return None if is_unknown or (has_pattern and self.state != "Stable") else False
 
 
 @dataclass(frozen=True, slots=True)

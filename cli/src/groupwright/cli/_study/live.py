@@ -1,5 +1,6 @@
 """A group of a cluster, read for a study."""
 
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -22,7 +23,7 @@ from groupwright.assignors import (
 )
 from groupwright.cli._cluster.client import Cluster
 from groupwright.cli._cluster.lookup import find_group
-from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType, Partitions, matches
+from groupwright.cli._cluster.model import DescribedGroup, GroupMember, GroupType, Partitions
 from groupwright.cli._command_line.exit import CommandError, ExitStatus
 from groupwright.cli._command_line.output import few
 from groupwright.cli._study.measurements import Measurements
@@ -131,8 +132,11 @@ def with_matches(member: GroupMember, visible: Collection[str]) -> GroupMember:
     """Return a member whose pattern is resolved to the topics that match."""
     if not member.topic_regex:
         return member
-    found = [name for name in visible if matches(member.topic_regex, name)]
-    return replace(member, topics=tuple(sorted({*member.topics, *found, *member.assigned})))
+    try:
+        matches = [name for name in visible if re.fullmatch(member.topic_regex, name)]
+    except re.error:  # the broker's syntax is RE2's, which has more
+        matches = []
+    return replace(member, topics=tuple(sorted({*member.topics, *matches, *member.assigned})))
 
 
 def with_owned(group: DescribedGroup, member: GroupMember) -> GroupMember:

@@ -164,7 +164,7 @@ COMMITTED = ExporterSpec(
     "groupwright_cluster_committed_offsets",
     MetricType.GAUGE,
     "Sum of the committed offsets of the topic's partitions; its rate is that of consumption. Of share "
-    "groups, the start offsets, before which all messages are processed.",
+    "groups the start offsets, which one slow message holds though others are processed.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -237,7 +237,7 @@ DELETED_UNREAD = ExporterSpec(
     "groupwright_cluster_deleted_unread_messages",
     MetricType.GAUGE,
     "Messages after the committed offsets that are deleted, by retention or by a request, so `lag` leaves "
-    "them out; 0 once the group has committed a later offset.",
+    "them out; 0 once the group has committed a later offset; absent of share groups.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -245,8 +245,8 @@ STUCK_PARTITIONS = ExporterSpec(
     "groupwright_cluster_stuck_partitions",
     MetricType.GAUGE,
     "Partitions of the topic that a member is assigned and lags behind in, and whose committed offset has "
-    "not moved for `--stuck-seconds`; without one, those in which messages arrive. In share groups, the lag "
-    "has not fallen either.",
+    "not moved for `--stuck-seconds`; without one, those in which messages arrive. In share groups, those in "
+    "which no message is processed for as long.",
     _TOPIC,
     level=Level.TOPIC,
 )
@@ -427,10 +427,11 @@ LABELS = {
     "`CompletingRebalance` of classic groups, `Assigning` and `Reconciling` of others.",
     "reason": "Of a stuck group: `rebalancing`: one rebalance has lasted for `--stuck-seconds`; "
     "`no_progress`: a member lags behind in a partition, which has a message to read, and its committed "
-    "offset has not moved for as long; `transaction`: messages of an assigned partition have been behind the "
-    "same open transaction for as long, and the group has read all others. Of a group left out: `excluded`: "
-    "by its name; `max_groups`: by `--max-groups`; `forbidden`: the credentials may list it, but not "
-    "describe it or, if it is not classic, all topics of its members.",
+    "offset has not moved for as long (of a share group: no message is processed); `transaction`: messages of an "
+    "assigned partition have been behind the same open transaction for as long, and the group has read "
+    "all others. Of a group left out: `excluded`: by its name; `max_groups`: by `--max-groups`; "
+    "`forbidden`: the credentials may list it, but not describe it or, if it is not classic, all topics "
+    "of its members.",
     "transactional_id": "`transactional.id` of the producer.",
     "version": "Version of Groupwright.",
     "source": "`admin` or `offsets-topic`.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from groupwright.cli._cluster.group_history import GroupHistory
 from groupwright.cli._cluster.lag import GroupLag, PartitionLag
-from groupwright.cli._cluster.model import DescribedGroup
+from groupwright.cli._cluster.model import DescribedGroup, GroupType
 from groupwright.cli.exporter import catalogue
 from groupwright.cli.exporter.catalogue import ExporterSpec, Level
 from groupwright.cli.exporter.end_offsets import EndOffsets
@@ -253,7 +253,8 @@ class ExporterState:
         if committed:
             yield catalogue.COMMITTED, labels, sum(committed)
             yield catalogue.BEYOND_END, labels, sum(row.lag.is_beyond_end for row in rows)
-            yield catalogue.DELETED_UNREAD, labels, sum(row.lag.deleted for row in rows)
+            if group.type is not GroupType.SHARE:
+                yield catalogue.DELETED_UNREAD, labels, sum(row.lag.deleted for row in rows)
         if group.is_assignment_known:
             owned = [row.lag for row in rows if row.lag.owners]
             yield catalogue.ASSIGNED, labels, len(owned)
@@ -278,14 +279,16 @@ class ExporterState:
         yield catalogue.HELD, labels, sum(row.lag.held or 0 for row in rows if row.lag.stable != row.lag.end)
         drained = [row.lag for row in rows if row.lag.has_message is False]
         yield catalogue.UNREADABLE, labels, sum(each.unreadable or 0 for each in drained)
-        partitions = hash(frozenset(row.lag.log for row in rows))
         of_lag, of_processed = self._velocities.setdefault(labels, (LagVelocity(), LagVelocity()))
-        velocity = of_lag.update(lag, partitions, time)
-        consumption = of_processed.update(sum(row.lag.processed_until or 0 for row in rows), partitions, time)
+        velocity = of_lag.update(lag, _logs(rows), time)
+        counted = [row for row in rows if row.lag.processed_until is not None]
+        processed = sum(row.lag.processed_until or 0 for row in counted)
+        consumption = of_processed.update(processed, _logs(counted), time)
         if velocity is not None:
             yield catalogue.VELOCITY, labels, velocity
-        # Lag shrinks too if unread messages are deleted.
-        if lag and velocity is not None and velocity < 0 and (consumption or 0) > 0:
+        # Lag shrinks too if unread messages are deleted, with which the start offset of a share group moves.
+        may_be_deleted = any(row.lag.is_shared and row.lag.committed == row.lag.begin for row in rows)
+        if lag and velocity is not None and velocity < 0 and (consumption or 0) > 0 and not may_be_deleted:
             yield catalogue.CATCH_UP, labels, lag / -velocity
         margins = [
             max(0, (row.lag.committed or 0) - row.lag.begin)
@@ -323,6 +326,10 @@ def _as_known_last(lag: PartitionLag, last: PartitionLag) -> PartitionLag:
         return lag
     has_message = last.has_message if is_same else None
     return replace(lag, begin=last.begin, end=last.end, stable=last.stable, has_message=has_message)
+
+
+def _logs(rows: list[_Row]) -> int:
+    return hash(frozenset(row.lag.log for row in rows))
 
 
 def _by_topic(rows: list[_Row]) -> dict[str, list[_Row]]:

@@ -138,10 +138,8 @@ def is_active(group: DescribedGroup) -> bool:
 
 
 def subscribes(group: DescribedGroup, topics: set[str]) -> bool:
-    """Return whether a member subscribes to one of the topics, or may: by a pattern, or not known."""
+    """Return whether a member subscribes to one of the topics, or may."""
     if not group.members:
         return is_active(group)
-    return any(
-        member.topic_regex or not member.topics or topics & {*member.topics, *member.assigned}
-        for member in group.members
-    )
+    may_have_others = any(not each.topics and each.topic_regex is None for each in group.members)
+    return may_have_others or any(group.subscribes(topic) is not False for topic in topics)

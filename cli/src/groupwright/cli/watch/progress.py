@@ -106,18 +106,19 @@ class Progress:
             {(each.topic, each.partition): each for each in lag.partitions},
             self._partitions,
         )
-        before = {  # without those of a topic that was created again, and those that the lag leaves out
+        before = {  # without those of a topic that was created again, and those that nobody reads or knows
             key: former[key]
             for key, each in self._partitions.items()
             if key in former
             and former[key].log == each.log
+            and each.is_read
             and not (former[key].is_log_unknown or each.is_log_unknown)
         }
         produced = consumed = 0
         for key, each in self._partitions.items():
             if key in before:
                 produced += _advance(before[key].stable_end, each.stable_end)
-                consumed += _advance(before[key].processed_until, each.processed_until)
+                consumed += _consumed(before[key], each)
         last = self._samples[-1] if self._samples else _Sample(time, 0, 0)
         self._samples.append(_Sample(time, last.produced + produced, last.consumed + consumed))
         while len(self._samples) > 2 and self._samples[1].time <= time - self._window:  # noqa: PLR2004 - two give a rate
@@ -159,9 +160,9 @@ class Progress:
             between = (steps[-1].time - steps[0].time) / (len(steps) - 1)
             if now.time - steps[-1].time <= 2 * between:
                 return (steps[-1].consumed - steps[0].consumed) / (steps[-1].time - steps[0].time)
-        return (now.consumed - first.consumed) / (now.time - first.time)
+        return max(0.0, (now.consumed - first.consumed) / (now.time - first.time))
 
-    def stalled(self, time: float, owners: Mapping[TopicPartitionKey, str]) -> tuple[Stalled, ...]:
+    def stalled(self, time: float, owners: Mapping[TopicPartitionKey, str | None]) -> tuple[Stalled, ...]:
         """Return the partitions without progress, the longest first.
 
         Args:
@@ -176,12 +177,29 @@ class Progress:
         return tuple(sorted(found, key=lambda each: (-each.seconds, each.topic, each.partition)))
 
     def lags(self) -> dict[TopicPartitionKey, int]:
-        """Return the lag of each partition, as far as it is known."""
-        return {key: each.lag for key, each in self._partitions.items() if each.lag is not None}
+        """Return the lag of each partition, as far as it is known, and without those that members share."""
+        known = {key: each.lag for key, each in self._partitions.items() if len(each.owners) <= 1}
+        return {key: lag for key, lag in known.items() if lag is not None}
 
     def unknown(self) -> frozenset[TopicPartitionKey]:
         """Return the partitions whose log end is not known."""
         return frozenset(key for key, each in self._partitions.items() if each.is_log_unknown)
+
+
+def _consumed(before: PartitionLag, after: PartitionLag) -> int:
+    """Return the messages that a group has consumed in between.
+
+    Those of a share group are estimated from an end that comes after its lag, too high or too low by what is
+    produced in that time: the sum over several snapshots is nearer.
+    """
+    advance = _advance(before.processed_until, after.processed_until)
+    if (
+        before.share_lag is None
+        or after.share_lag is None
+        or (before.committed or 0) > (after.committed or 0)
+    ):
+        return advance
+    return (after.processed_until or 0) - (before.processed_until or 0)
 
 
 def _advance(before: int | None, after: int | None) -> int:

@@ -350,7 +350,10 @@ class WatchedGroup:
 
     def _stalled(self, time: float) -> tuple[Stalled, ...]:
         owned = self._owned or {}
-        owners = {each: self._names[identity] for identity, some in owned.items() for each in some}
+        owners: dict[TopicPartitionKey, str | None] = {}
+        for identity, some in owned.items():
+            for each in some:
+                owners[each] = None if each in owners else self._names[identity]  # None if members share it
         return self._progress.stalled(time, owners)
 
     def _member_fields(self, member: GroupMember) -> dict[str, Any]:
