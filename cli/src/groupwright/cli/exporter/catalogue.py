@@ -427,9 +427,9 @@ LABELS = {
     "`CompletingRebalance` of classic groups, `Assigning` and `Reconciling` of others.",
     "reason": "Of a stuck group: `rebalancing`: one rebalance has lasted for `--stuck-seconds`; "
     "`no_progress`: a member lags behind in a partition, which has a message to read, and its committed "
-    "offset has not moved for as long (of a share group: no message is processed); `transaction`: messages of an "
-    "assigned partition have been behind the same open transaction for as long, and the group has read "
-    "all others. Of a group left out: `excluded`: by its name; `max_groups`: by `--max-groups`; "
+    "offset has not moved for as long (of a share group: no message is processed); `transaction`: "
+    "messages of an assigned partition have been behind the same open transaction for as long, and the group "
+    "has read all others. Of a group left out: `excluded`: by its name; `max_groups`: by `--max-groups`; "
     "`forbidden`: the credentials may list it, but not describe it or, if it is not classic, all topics "
     "of its members.",
     "transactional_id": "`transactional.id` of the producer.",
