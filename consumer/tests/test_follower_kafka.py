@@ -68,7 +68,7 @@ def test_a_member_imports_numpy_when_it_leads(scene: "Scene", tmp_path: Path, st
         try:
             scene.own(leader, 2)
             scene.produce(topic, 1, partitions=4)
-            scene.poll_until(lambda: said.read_text() != "", leader, what="the follower's message")
+            scene.poll_until(lambda: "\n" in said.read_text(), leader, what="the follower's message")
             assert said.read_text() == "set()\n"
             leader.close()
             assert follower.wait(PATIENCE) == 0
