@@ -353,32 +353,37 @@ def test_partitions_of_a_group_are_those_that_it_owns_or_has_committed() -> None
 
 
 @pytest.mark.parametrize(
-    ("of", "numbers"),
+    ("of", "others"),
     [
-        (group(member(assigned={"orders": (0,)})), [0, 1]),
-        (group(member(topics=("other",), assigned={})), [0]),
-        (group(member(), state="PreparingRebalance"), [0, 1]),
-        (group(member(topics=(), assigned={}), protocol_type="connect"), [0]),
-        (group(), [0, 1]),
-        (group(protocol_type=""), [0]),
+        (group(member(assigned={"orders": (0,)})), ["orders-1"]),
+        (group(member(topics=("other",), assigned={})), ["other-0", "other-1"]),
+        (group(member(), state="PreparingRebalance"), ["orders-1"]),
+        (group(member(topics=(), assigned={}), protocol_type="connect"), []),
+        (group(), ["orders-1"]),
+        (group(protocol_type=""), []),
     ],
     ids=["subscribes", "left", "rebalances", "connect", "stopped", "assigns by hand"],
 )
 def test_partitions_that_nobody_reads_belong_to_a_group_that_should_read_them(
-    of: DescribedGroup, numbers: list[int]
+    of: DescribedGroup, others: list[str]
 ) -> None:
     """Clients see new partitions minutes later; until then the lag seemed to be that of the others."""
     logs = LogOffsets(
         begins={("orders", 0): 0, ("orders", 1): 0},
         ends={("orders", 0): 100, ("orders", 1): 50},
-        topics={"orders": topic(2)},
+        topics={"orders": topic(2), "other": topic(2)},
     )
 
     found = group_lags({"billing": of}, {"billing": {("orders", 0): CommittedOffset(30)}}, logs)
 
-    assert [each.partition for each in found["billing"].partitions if each.topic == "orders"] == numbers
-    names = [note.split(" is ")[0] for note in offset_notes(found.values())]
-    assert names == ["billing: No offset of orders-1"] * (1 in numbers)
+    assert [(each.name, each.lag) for each in found["billing"].partitions] == [
+        ("orders-0", 70),
+        *((name, None) for name in others),
+    ]
+    notes = [note.split(" is ")[:2] for note in offset_notes(found.values())]
+    assert notes == [["billing: No offset of orders-1", "committed, though there are messages: the lag"]] * (
+        "orders-1" in others
+    )
 
 
 OFFSETS = st.none() | st.integers(0, 100)

@@ -42,7 +42,7 @@ class UnchangedOffsets:
 
 @dataclass(frozen=True, slots=True)
 class _Processed:
-    """How many messages of a partition a share group has processed, when that was last seen to grow.
+    """Progress of a share group in a partition, when it was last seen.
 
     Attributes:
         start: The start offset.

@@ -171,11 +171,10 @@ class DescribedGroup:
             topic in each.topics or topic in each.assigned or topic in (each.target or ()) for each in members
         ):
             return True
-        has_pattern = any(each.topic_regex is not None for each in self.members)
-        is_unknown = (
-            any(each.undecodable is not None for each in self.members) or not self.is_assignment_known
-        )
-        return None if is_unknown or (has_pattern and self.state != "Stable") else False
+        if not self.is_assignment_known or any(each.undecodable is not None for each in members):
+            return None
+        has_pattern = any(each.topic_regex is not None for each in members)
+        return None if has_pattern and self.state != "Stable" else False
 
 
 @dataclass(frozen=True, slots=True)

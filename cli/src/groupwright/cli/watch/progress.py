@@ -118,7 +118,7 @@ class Progress:
         for key, each in self._partitions.items():
             if key in before:
                 produced += _advance(before[key].stable_end, each.stable_end)
-                consumed += _consumed(before[key], each)
+                consumed += _consumption(before[key], each)
         last = self._samples[-1] if self._samples else _Sample(time, 0, 0)
         self._samples.append(_Sample(time, last.produced + produced, last.consumed + consumed))
         while len(self._samples) > 2 and self._samples[1].time <= time - self._window:  # noqa: PLR2004 - two give a rate
@@ -186,20 +186,18 @@ class Progress:
         return frozenset(key for key, each in self._partitions.items() if each.is_log_unknown)
 
 
-def _consumed(before: PartitionLag, after: PartitionLag) -> int:
+def _consumption(before: PartitionLag, after: PartitionLag) -> int:
     """Return the messages that a group has consumed in between.
 
     Those of a share group are estimated from an end that comes after its lag, too high or too low by what is
     produced in that time: the sum over several snapshots is nearer.
     """
-    advance = _advance(before.processed_until, after.processed_until)
-    if (
-        before.share_lag is None
-        or after.share_lag is None
-        or (before.committed or 0) > (after.committed or 0)
-    ):
-        return advance
-    return (after.processed_until or 0) - (before.processed_until or 0)
+    start, end = before.processed_until, after.processed_until
+    if start is None or end is None:
+        return 0
+    was_reset = (before.committed or 0) > (after.committed or 0)
+    is_estimated = before.share_lag is not None and after.share_lag is not None
+    return end - start if is_estimated and not was_reset else max(0, end - start)
 
 
 def _advance(before: int | None, after: int | None) -> int:
