@@ -45,16 +45,14 @@ test: $(VENV)/.compiled ## Run the tests of every part, on a real Kafka (ARGS="-
 
 test-long: $(VENV)/.compiled ## Run what make test leaves out; .ci/run brings what that needs (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
-	-@$(BIN)/python -m groupwright.pipeline.class_archive
 	$(PYTEST) -m "(integration or slow) and not endurance" $(ARGS)
 
 test-all: $(VENV)/.compiled ## Run every test in one go (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
-	-@$(BIN)/python -m groupwright.pipeline.class_archive
 	$(PYTEST) -m "not endurance" $(ARGS)
 
 test-fast: $(VENV)/.compiled ## Run the quick tests that need neither Kafka nor Spark (ARGS as for test)
-	$(PYTEST) -m $(QUICK) $(ARGS)
+	$(PYTEST) --numprocesses 3 -m "not (integration or kafka or spark or medium or slow)" $(ARGS)
 
 test-lowest: $(VENV)/.lowest ## Run the quick tests, and some on Kafka, on the lowest supported dependencies (ARGS as for test)
 	$(VENV)/lowest/bin/python -m pytest -n auto $(OLD_TYPER) -m $(QUICK) $(PARTS) $(ARGS)
@@ -123,6 +121,8 @@ bench: $(VENV)/.dev ## Run the short form of every benchmark, beside the peers; 
 	$(BIN)/python -m benchmarks.pipeline --quick
 
 endure: $(VENV)/.compiled ## Run what takes long, in two hours: more random histories, programs, simulation, soak, chaos
+	-@$(BIN)/python -m groupwright.testing.class_archive
+	-@$(BIN)/python -m groupwright.pipeline.class_archive
 	LOAD_GROUPS=500 $(PYTEST) -m endurance $(ARGS)
 	$(BIN)/python -m integration_tests.parity
 	$(BIN)/python -m integration_tests.parity.fuzz --minutes 10

@@ -95,6 +95,7 @@ def random_runs(rng: random.Random, names: Sequence[bytes]) -> Runs:
     ]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("members", [1, 7, 500])
 def test_partitions_of_a_group_are_read(seeded: Callable[[int], random.Random], members: int) -> None:
     rng = seeded(members)
@@ -103,6 +104,7 @@ def test_partitions_of_a_group_are_read(seeded: Callable[[int], random.Random], 
         assert_reads_the_same([run_list(random_runs(rng, names)) for _ in range(members)], partitions=True)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("members", [1, 7, 500])
 def test_topics_of_a_group_are_read(seeded: Callable[[int], random.Random], members: int) -> None:
     rng = seeded(members)
@@ -128,6 +130,7 @@ def test_lists_of_very_different_lengths_are_read(seeded: Callable[[int], random
     )
 
 
+@pytest.mark.medium
 def test_more_names_than_are_compared_at_a_time_are_told_apart(
     seeded: Callable[[int], random.Random],
 ) -> None:

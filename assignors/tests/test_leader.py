@@ -318,6 +318,7 @@ def test_partitions_withheld_until_their_owner_gives_them_up_are_not(
     assert caplog.messages == []
 
 
+@pytest.mark.medium
 def test_partitions_that_nobody_consumes_are_those_that_nobody_is_given_or_claims(
     seeded: Callable[[int], random.Random],
 ) -> None:
@@ -404,6 +405,7 @@ def test_checks_tell_what_is_wrong_without_a_leader() -> None:
         )
 
 
+@pytest.mark.medium
 def test_a_leader_gives_what_the_assignor_gives(
     random_groups: Callable[[int, int], Iterator[Group]], joined: Callable[[Group], list[JoinedMember]]
 ) -> None:

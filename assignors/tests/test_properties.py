@@ -48,6 +48,7 @@ def test_every_partition_that_somebody_wants_goes_to_one_that_does(
     assert given > 10_000
 
 
+@pytest.mark.medium
 @EACH_ASSIGNOR
 def test_nothing_is_left_to_nobody(random_groups: Groups, assignor: Assignor) -> None:
     for group in random_groups(12, 500):
@@ -72,6 +73,7 @@ def test_the_order_of_members_topics_and_subscriptions_does_not_matter(
         assert assignor.assign(shuffled(group)) == assignor.assign(group)
 
 
+@pytest.mark.medium
 @EACH_ASSIGNOR
 def test_with_equal_subscriptions_no_member_gets_two_more_of_a_topic(
     random_groups: Groups, assignor: Assignor
@@ -88,6 +90,7 @@ def test_with_equal_subscriptions_no_member_gets_two_more_of_a_topic(
             assert max(sizes) - min(sizes) <= 1
 
 
+@pytest.mark.medium
 @EACH_ASSIGNOR
 def test_a_million_partitions_are_assigned_to_two_thousand_members(assignor: Assignor) -> None:
     topics = {f"topic-{number:04}": 1000 for number in range(1000)}

@@ -129,6 +129,7 @@ def test_an_invalid_assignment_is_not_evaluated() -> None:
         evaluate(group, {"a": ["t"]})  # type: ignore[dict-item]  # what is refused here too
 
 
+@pytest.mark.medium
 def test_quality_equals_what_plain_loops_count(seeded: Callable[[int], random.Random]) -> None:
     rng = seeded(1)
     moves = rack_mismatches = 0
@@ -171,6 +172,7 @@ def test_no_assignor_is_better_than_the_best() -> None:
                 )
 
 
+@pytest.mark.medium
 def test_a_million_partitions_are_evaluated() -> None:
     topics = {f"topic-{number:04}": 1000 for number in range(1000)}
     group = Group([Member(f"member-{number:04}", topics) for number in range(2000)], topics)

@@ -300,6 +300,7 @@ def places(shares: Mapping[str, PartitionsByTopic]) -> dict[tuple[str, int], str
     }
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("seed", range(3))
 def test_its_form_on_arrays_gives_the_same_owners_and_rebalances(random_groups: Any, seed: int) -> None:
     """What-if studies simulate millions of rebalances on arrays; `simulate` is what they must agree with."""

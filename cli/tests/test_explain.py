@@ -162,6 +162,7 @@ def test_an_assignment_that_the_assignor_would_not_make_is_not_explained_away() 
     assert found.summary[-1].startswith("3 partitions of subscribed topics have no member")
 
 
+@pytest.mark.medium
 @given(
     st.lists(st.tuples(st.booleans(), st.sets(st.sampled_from("abc"), min_size=1)), min_size=1, max_size=6),
     st.tuples(*[st.integers(0, 7)] * 3),
@@ -766,6 +767,7 @@ def test_csv_has_a_row_for_each_sentence(files: tuple[str, str]) -> None:
     ]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_text_fits_the_width_and_has_no_colours_in_a_pipe(
     files: tuple[str, str], width: int, groupwright: Callable[..., "subprocess.CompletedProcess[str]"]

@@ -870,6 +870,7 @@ def get(port: int, path: str, *, method: str = "GET", **headers: str) -> tuple[i
     return response.status, gzip.decompress(body) if compressed else body
 
 
+@pytest.mark.medium
 def test_a_failed_refresh_is_counted_and_the_last_page_stays(
     served: tuple[Pages, ExporterStatus, int], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -895,6 +896,7 @@ def test_a_failed_refresh_is_counted_and_the_last_page_stays(
     assert "ValueError: odd" in caplog.text
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("answer", [Snapshot(5, ()), ValueError("odd")])
 def test_a_refresh_defers_garbage_collections(
     served: tuple[Pages, ExporterStatus, int], answer: Snapshot | Exception

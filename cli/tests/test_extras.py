@@ -61,6 +61,7 @@ OTHERS = {"doctor", "exporter", "demo", "pipeline", "completion"}
 """Commands that report an unreachable cluster in another way, wait for it, or do without one."""
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("command", [each for each in SUMMARIES if each not in OTHERS])
 def test_commands_on_a_cluster_come_to_their_first_request_without_them(command: str) -> None:
     result = run(command, "billing", *UNREACHABLE)
@@ -79,6 +80,7 @@ def test_the_doctor_reports_it() -> None:
     assert "127.0.0.1:1 cannot be reached" in " ".join(result.stdout.split())
 
 
+@pytest.mark.medium
 def test_the_demo_on_a_kafka_of_ones_own_needs_none_of_them() -> None:
     result = run("demo", "--bootstrap-servers", "127.0.0.1:1")
 

@@ -55,6 +55,7 @@ def test_without_a_broker_json_and_csv_have_all_columns(groupwright: Run) -> Non
     assert row == {key: "" if value is None else str(value) for key, value in document[0].items()}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -276,6 +276,7 @@ def is_refused(kafka: LocalKafka, group: str) -> bool:
     return [each.name() for each in errors] == ["_FATAL"]
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_brokers_before_kafka_4_are_named(groupwright: Run) -> None:
     with LocalKafka(version="3.9.2") as kafka:

@@ -140,6 +140,7 @@ offsets_of_partitions = st.dictionaries(
 )
 
 
+@pytest.mark.medium
 @given(offsets=offsets_of_partitions, suffix=st.sampled_from([".csv", ".json", ""]))
 def test_an_exported_file_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, offsets: dict[tuple[str, int], CommittedOffset], suffix: str

@@ -112,6 +112,7 @@ def test_what_cannot_work_is_said_before_spark_starts(
     assert result.stderr.startswith(f"groupwright pipeline {message}")
 
 
+@pytest.mark.medium
 def test_deploys_are_simulated_with_the_present_settings_and_with_others() -> None:
     settings = Settings(assignor="range", client=Behaviour.LIBRDKAFKA, session_timeout_ms=45_000)
     found = simulate_group(PresentGroup("billing", 3, {"orders": 6}, settings))

@@ -40,6 +40,7 @@ def written(tmp_path: Path, name: str, text: str) -> Path:
     return path
 
 
+@pytest.mark.medium
 def test_settings_of_a_file_are_not_shown(tmp_path: Path) -> None:
     certificates = write_certificates(tmp_path / "certificates", "127.0.0.1", [])
     base = {**BASE, "ssl.ca.location": str(certificates.authority)}

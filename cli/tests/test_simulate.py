@@ -216,6 +216,7 @@ def test_a_custom_assignor_gets_the_user_data_of_its_group() -> None:
     assert found.steps[0].assigned["b"] == {"orders": tuple(range(6))}
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 @given(any_study(), st.sampled_from(STUDY_NAMES), st.booleans())
 @settings(max_examples=80, deadline=None)
@@ -241,6 +242,7 @@ def document(text: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.medium
 def test_the_document_follows_the_schema_and_can_be_read_again(file: str, tmp_path: Path) -> None:
     arguments = ("--join", "2", "--leave", "c-3", "--add-partitions", "orders=+2", "--restart", "rolling")
     found = document(run(file, *arguments, "-o", "json"))
@@ -335,6 +337,7 @@ def test_many_members_are_cut_unless_all_are_wanted(tmp_path: Path) -> None:
     assert "m-039" in run(str(path), "--all-members")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("width", [80, 200])
 def test_tables_fit_the_width_and_have_no_colours_in_a_pipe(
     tmp_path: Path, width: int, groupwright: Callable[..., "subprocess.CompletedProcess[str]"]
@@ -360,6 +363,7 @@ def test_tables_fit_the_width_and_have_no_colours_in_a_pipe(
     assert "cooperative-sticky" in result.stdout
 
 
+@pytest.mark.medium
 def test_colours_are_for_terminals(file: str) -> None:
     master, slave = pty.openpty()
     environment = {
@@ -387,6 +391,7 @@ def test_colours_are_for_terminals(file: str) -> None:
 # --- Notes and refusals
 
 
+@pytest.mark.medium
 def test_notes_are_honest(file: str, tmp_path: Path) -> None:
     def notes(change: dict[str, Any], *arguments: str) -> str:
         path = tmp_path / "changed.json"

@@ -152,6 +152,7 @@ def test_a_rebalance_between_two_looks_is_seen_by_what_it_changed() -> None:
     ]
 
 
+@pytest.mark.medium
 def test_a_member_that_leaves_and_joins_again_keeps_its_name() -> None:
     first, second, third = (member("b", 1, id_=each) for each in ("one", "two", "three"))
     _, events = watched(
@@ -237,6 +238,7 @@ def test_partitions_that_appear_or_lose_their_owner_are_moves_too() -> None:
     assert idle == ["rebalance: between two snapshots, Stable; 1 partition moved; a lost orders 0"]
 
 
+@pytest.mark.medium
 def test_of_a_rebalance_under_way_at_the_first_look_no_move_is_known() -> None:
     rebalancing = group(member("a"), state="PreparingRebalance")
     watching, events = watched(rebalancing, group(member("a", 0, 1)), group(member("a", 0), member("b", 1)))
@@ -273,6 +275,7 @@ def test_what_members_of_a_group_that_appears_gain_is_known() -> None:
     ]
 
 
+@pytest.mark.medium
 def test_groups_without_members_and_deleted_groups_say_so_and_come_back() -> None:
     empty, dead, back = (
         group(state="Empty", committed={0: 5}),
@@ -316,6 +319,7 @@ def flow(number: int, *, produced: float, consumed: float, every: int = 1, behin
     return group(member("a", 0), committed={0: committed}, ends={0: end})
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("produced", "consumed", "every", "said"),
     [
@@ -396,6 +400,7 @@ def test_the_lag_says_which_partitions_it_leaves_out_and_has_no_trend_then() -> 
     assert watched(caught_up)[0].view(START).lag.trend == "unknown"
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("committed", [{0: 40}, {}], ids=["committed", "without a commit"])
 def test_a_partition_without_progress_stays_while_the_end_of_its_log_is_not_known(
     committed: dict[int, int],
@@ -438,6 +443,7 @@ def test_a_topic_that_was_created_again_is_another_one() -> None:
     assert watched(*former, *former)[0].view(START).stalled
 
 
+@pytest.mark.medium
 def test_a_partition_without_progress_is_named_through_rebalances_with_its_owner() -> None:
     def snapshot(number: int) -> GroupLag:
         owner = member("ab"[number // 5 % 2], 0, 1)
@@ -559,6 +565,7 @@ def test_the_mark_goes_after_some_time() -> None:
     assert not [line for line in drawn(busy()) if "*" in line]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 24), (80, 12), (40, 24), (80, 50)])
 def test_a_large_group_fits_the_terminal_and_says_what_is_left_out(width: int, height: int) -> None:
     view = busy(members=120, each=3)
@@ -799,6 +806,7 @@ def leaves(kind: type[Event]) -> list[type[Event]]:
     ]
 
 
+@pytest.mark.medium
 def test_no_broker_is_said(groupwright: Callable[..., Any]) -> None:
     for options in ([], ["--wait"], ["--once"]):
         result = groupwright(

@@ -195,6 +195,7 @@ class Handle:
         return self.overlapped
 
 
+@pytest.mark.medium
 def test_no_thread_uses_the_handle_that_another_has_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     having_first, using_first = Handle(), Handle()
 
@@ -210,6 +211,7 @@ def message(partition: int, offset: int) -> Message:
     return new_message(topic="t", partition=partition, offset=offset)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("change", ["drop", "pause"])
 def test_a_poll_beside_a_change_gets_each_message_once_and_in_order(change: str) -> None:
     """`poll` takes prefetched messages without a lock, while another thread seeks."""

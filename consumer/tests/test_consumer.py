@@ -350,6 +350,7 @@ def _consume(consumer: Consumer, monkeypatch: pytest.MonkeyPatch, meanwhile: Cal
     return now[0]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("due", ["commit", "load check", "assignment without offsets"])
 def test_a_batch_is_not_cut_short(monkeypatch: pytest.MonkeyPatch, due: str) -> None:
     """A commit after each batch cut the next one short: 25 times as many calls, of 3 messages each."""

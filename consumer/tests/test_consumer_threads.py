@@ -127,6 +127,7 @@ def test_a_change_of_the_assignment_beside_a_callback_is_refused() -> None:
     assert not polling.must_yield
 
 
+@pytest.mark.medium
 def test_other_threads_may_do_the_rest_while_one_polls_without_a_limit() -> None:
     consumer = Consumer(NOWHERE | {"enable.auto.offset.store": False, "enable.auto.commit": False})
     consumer.assign([T0])
@@ -413,6 +414,7 @@ def test_a_close_by_another_thread_does_not_take_the_messages_in_hand() -> None:
     assert [message.offset() for message in returned] == [5, 6]
 
 
+@pytest.mark.medium
 def test_a_second_thread_is_refused_while_the_first_gathers_and_takes_nothing_from_it() -> None:
     with Consumer(NOWHERE) as consumer, ThreadPoolExecutor(1) as pool:
         consumer.poll(0)
@@ -588,6 +590,7 @@ def test_what_a_cancelled_poll_raises_is_raised_by_the_next_one() -> None:
     asyncio.run(play())
 
 
+@pytest.mark.medium
 def test_a_close_beside_calls_of_other_threads_is_survived() -> None:
     """Before confluent-kafka 2.16 nothing but this consumer keeps a handle from being freed under a call."""
     ended = run_alone(
@@ -689,6 +692,7 @@ def played(callback: Callable[[Any, asyncio.Event], Any]) -> tuple[Exception | N
     return asyncio.run(play()), results[0]
 
 
+@pytest.mark.medium
 def test_a_task_that_a_callback_creates_may_use_the_consumer_when_that_has_ended() -> None:
     """As a worker of an assigned partition does. Its calls waited for ever for the callback's thread."""
 
@@ -702,6 +706,7 @@ def test_a_task_that_a_callback_creates_may_use_the_consumer_when_that_has_ended
     assert played(callback) == (None, [])
 
 
+@pytest.mark.medium
 def test_a_call_that_is_cancelled_within_a_callback_ends_alone() -> None:
     async def callback(consumer: Any, _: asyncio.Event) -> Any:
         with pytest.raises(asyncio.TimeoutError):
@@ -711,6 +716,7 @@ def test_a_call_that_is_cancelled_within_a_callback_ends_alone() -> None:
     assert played(callback) == (None, [[]])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("leave", [None, "soon"])
 def test_a_close_that_is_refused_leaves_the_consumer_open(leave: str | None) -> None:
     """From a callback it waited for the thread that waited for the callback."""
@@ -741,6 +747,7 @@ def test_a_close_with_a_wrong_argument_closes_nothing() -> None:
     asyncio.run(play())
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("method", ["position", "pause", "resume", "commit"])
 def test_a_callback_within_a_poll_may_do_what_another_thread_does(
     method: str, eventually: Callable[[Callable[[], bool], str], None]

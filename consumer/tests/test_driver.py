@@ -282,6 +282,7 @@ def test_a_server_that_refuses_the_connection_is_named_once(
     assert "Connection refused" in line
 
 
+@pytest.mark.medium
 def test_a_reason_is_logged_again_once_the_coordinator_was_found(
     rig: Rig,
     script: "Script",
@@ -381,6 +382,7 @@ def test_a_broker_that_is_too_old_is_an_error_that_says_what_to_do(
     )
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("request_name", ["join", "sync", "fetch_offsets", "find_coordinator", "heartbeat"])
 def test_a_request_that_a_defect_cut_short_is_made_again(
     rig: Rig, script: Script, request_name: str, eventually: Callable[[Callable[[], bool], str], None]
@@ -403,6 +405,7 @@ def test_a_request_that_a_defect_cut_short_is_made_again(
     eventually(lambda: bool(calls), "the request")
 
 
+@pytest.mark.medium
 def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
     rig: Rig,
     script: Script,
@@ -424,6 +427,7 @@ def test_an_open_transaction_that_holds_an_assignment_up_is_told_once(
     assert logged == [expected]
 
 
+@pytest.mark.medium
 def test_a_silence_is_told_once_whatever_is_done_first_after_it(
     rig: Rig,
     script: Script,
@@ -595,6 +599,7 @@ def test_closing_outside_of_any_group_sends_what_waits(
     assert [dict(result.errors) for result in results] == [{("t", 0): 0}]
 
 
+@pytest.mark.medium
 def test_commits_end_when_the_coordinator_is_refused_and_each_later_one_looks_again(
     rig: Rig, script: Script, eventually: Callable[[Callable[[], bool], str], None]
 ) -> None:
@@ -635,6 +640,7 @@ def test_a_commit_is_tried_again_with_growing_pauses(
         assert 0.8 * wanted <= pause <= 1.2 * wanted
 
 
+@pytest.mark.medium
 def test_each_commit_fails_at_its_own_deadline(
     rig: Rig, eventually: Callable[[Callable[[], bool], str], None]
 ) -> None:
@@ -695,6 +701,7 @@ def apply(rig: Rig, event: Assign) -> None:
     rig.driver.call(rig.member.applied, event.ticket)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("answer", "seconds", "error"),
     [
@@ -743,6 +750,7 @@ def test_a_commit_waits_for_the_end_of_the_round(
     assert sent == ([MemberIdentity(2, "m-1", "range")] if error == 0 else [])
 
 
+@pytest.mark.medium
 def test_heartbeats_go_on_while_a_join_waits_for_a_commit(
     cooperative_rig: Rig,
     monkeypatch: pytest.MonkeyPatch,

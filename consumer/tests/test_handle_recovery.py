@@ -124,6 +124,7 @@ def test_a_handle_that_fetches_nothing_is_checked_later(environment: Environment
     assert environment.recovery.next_check == environment.now + PATIENCE
 
 
+@pytest.mark.medium
 def test_the_handle_is_not_taken_from_under_another_thread(environment: Environment) -> None:
     environment.assign(7)
     environment.recovery.schedule_check()

@@ -384,6 +384,7 @@ class World(RuleBasedStateMachine):
                 self.player.asked.remove(action)  # it tells, and asks for nothing
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
 def test_a_member_keeps_its_promises_whatever_happens(
     new_player: Callable[..., "Player"], *, cooperative: bool

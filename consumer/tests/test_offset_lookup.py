@@ -167,6 +167,7 @@ def test_waiters_are_woken_when_all_offsets_are_found() -> None:
     assert not waiting.is_alive()
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_no_poll_waits_for_a_broker_that_does_not_answer(reset: str) -> None:
     """The assignment is applied after at most 1 s; until then polls with a timeout of 0 return at once."""

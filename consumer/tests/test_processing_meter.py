@@ -79,6 +79,7 @@ def at_once(app: Application) -> None:
         app.consumes([number] * 50, [number] * 30)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("works", [alternating, by_runs, one_by_one, at_once])
 def test_times_are_those_of_the_application_however_it_takes_its_messages(
     works: Callable[[Application], None],
@@ -130,6 +131,7 @@ def test_waiting_for_messages_is_no_work() -> None:
     assert app.meter.times() == {"t": pytest.approx({1: COSTS[1]}, rel=0.3)}
 
 
+@pytest.mark.medium
 def test_messages_that_get_slower_are_noticed() -> None:
     app = Application()
     while app.now < 600:

@@ -128,6 +128,7 @@ def texts(call: Callable[[], object]) -> list[str]:
         return texts_of(error)
 
 
+@pytest.mark.medium
 def test_a_configuration_that_is_read_shows_no_secret(certificates: Certificates, recorder: Recorder) -> None:
     for name, config in configurations(certificates).items():
         for key in KEYS:
@@ -153,6 +154,7 @@ def test_other_properties_show_no_secret_that_can_be_recognized(recorder: Record
     assert not leaks(recorder.texts)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["without security", "mutual TLS", "assigned by the broker"])
 def test_a_consumer_shows_no_secret(certificates: Certificates, recorder: Recorder, name: str) -> None:
     """librdkafka's own rejection of a property shows its value."""
@@ -193,6 +195,7 @@ def test_an_asynchronous_consumer_shows_no_secret(recorder: Recorder) -> None:
     assert not leaks(recorder.texts)
 
 
+@pytest.mark.medium
 def test_the_problems_of_a_configuration_show_no_secret(certificates: Certificates) -> None:
     config = configurations(certificates)["mutual TLS"]
     for number, key in enumerate(KEYS):

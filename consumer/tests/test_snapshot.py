@@ -18,6 +18,7 @@ def consumer(request: pytest.FixtureRequest) -> Iterator[Consumer]:
         yield made
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "wait", [lambda consumer: consumer.poll(0.2), lambda consumer: consumer.consume(10, 0.2)]
 )

@@ -42,6 +42,7 @@ def addresses(monkeypatch: pytest.MonkeyPatch, *places: tuple[int, Any]) -> None
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: rows)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("first", "index"), [(0, 0), (1, 1), (2, 2), (3, 0), (7, 1)])
 def test_the_first_address_is_the_one_that_is_asked_for(
     loop: Loop,

@@ -32,6 +32,7 @@ def connect(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("sent", [b"", b"GET /metr"])
 def test_the_connection_of_a_client_that_sends_no_request_is_closed(
     port: int, sent: bytes, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -45,6 +46,7 @@ def test_the_connection_of_a_client_that_sends_no_request_is_closed(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.medium
 def test_a_connection_that_is_reset_is_not_reported_as_an_error(
     port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,6 +89,7 @@ def test_the_sdist_has_all_that_the_readme_names(source_files: set[str]) -> None
     assert "Makefile" in source_files
 
 
+@pytest.mark.medium
 def test_the_wheel_has_the_parts_and_nothing_else(wheel: Path) -> None:
     expected = {
         file.relative_to(ROOT / part / "src").as_posix()
@@ -104,6 +105,7 @@ def test_the_wheel_has_the_parts_and_nothing_else(wheel: Path) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
+@pytest.mark.medium
 def test_links_work_on_a_package_page(metadata: email.message.Message) -> None:
     page = metadata.get_payload()
     assert isinstance(page, str)

@@ -116,6 +116,7 @@ def test_every_public_name_of_a_part_is_there(part: str) -> None:
     assert set(vars(package).get("_MODULES", {})) <= set(package.__all__)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("part", PARTS)
 def test_each_part_imports_only_the_parts_in_the_design(part: str) -> None:
     used = {
@@ -151,6 +152,7 @@ def test_every_room_has_its_place(part: str) -> None:
     }
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("part", ROOMS)
 def test_no_room_imports_one_above_it(part: str) -> None:
     order = ROOMS[part]
@@ -175,6 +177,7 @@ def test_leaves_import_no_room(part: str) -> None:
     ] == []
 
 
+@pytest.mark.medium
 def test_no_module_imports_itself_through_others() -> None:
     """Imports for types, and those inside functions, count too."""
     graph = {name: imports(file) & MODULES.keys() - {name} for name, file in MODULES.items()}

@@ -170,6 +170,7 @@ def test_pictures_are_small() -> None:
     assert [path.name for path in pictures if path.stat().st_size > 60_000] == []
 
 
+@pytest.mark.medium
 def test_each_quoted_message_is_in_the_sources() -> None:
     page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     _, errors = page.split("## Errors\n")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from groupwright.consumer import Outcome, Rebalance
@@ -70,6 +71,7 @@ def test_ten_groups_of_a_hundred_topics_have_as_many_series_as_the_readme_states
     assert f"**{PER_TOPIC}** a topic" in README
 
 
+@pytest.mark.medium
 def test_what_happens_again_adds_no_series(
     registry: CollectorRegistry, new_consumer: Callable[..., Any], new_rebalance: Callable[..., Rebalance]
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_tracer_may_replace_the_class_of_producers(
     assert isinstance(create_instrumented(kind, UNREACHABLE, registry=registry), kind)
 
 
+@pytest.mark.medium
 def test_a_tracer_that_comes_first_does_not_trace_other_classes() -> None:
     """The wrapper is imported after the class was replaced, and yet derives from the C class."""
     script = """

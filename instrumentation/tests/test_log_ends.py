@@ -25,6 +25,7 @@ def threads() -> int:
     return int(psutil.Process().num_threads())
 
 
+@pytest.mark.medium
 def test_a_slow_token_does_not_delay_the_poll_that_delivers_statistics() -> None:
     asked, released = threading.Event(), threading.Event()
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from groupwright.instrumentation._metrics import multiprocess
 from integration_tests.harness.patience import PATIENCE
 
@@ -115,6 +117,7 @@ def test_counters_are_written_for_the_last_time_at_the_exit(tmp_path: Path) -> N
     assert printed(LAST, tmp_path) == "published\n" * 2
 
 
+@pytest.mark.medium
 def test_a_write_at_the_exit_leaves_no_gauges(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", EXIT, str(tmp_path)], timeout=PATIENCE, check=True)
 

@@ -90,6 +90,7 @@ def test_a_bucket_of_durations_points_to_a_generation(registry: CollectorRegistr
     assert ' # {generation="7"} 0.3' in bucket
 
 
+@pytest.mark.medium
 def test_with_several_processes_counters_and_histograms_add_up_and_gauges_are_left_out(
     tmp_path: Path,
 ) -> None:

@@ -251,6 +251,7 @@ def test_a_sink_that_can_hold_nothing_is_refused() -> None:
         EventSink("none", lambda _: None, capacity=0)
 
 
+@pytest.mark.medium
 def test_a_broker_that_is_not_there_makes_events_fail_in_time(event: RebalanceEvent) -> None:
     ended: list[str] = []
     nowhere = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}

@@ -42,6 +42,7 @@ def test_a_transaction_that_the_coordinator_has_not_begun_can_be_aborted(
         assert committed.read_to_the_end().counts.total() == 40
 
 
+@pytest.mark.endurance
 def test_every_record_is_counted_once_whatever_happens_to_the_workers(
     kafka: Kafka, group: str, new_kafka_topic: NewKafkaTopic, tmp_path: Path
 ) -> None:

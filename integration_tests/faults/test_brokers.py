@@ -131,6 +131,7 @@ def test_a_slow_network_makes_a_rebalance_slow_and_nothing_worse(
     loaded.finish()
 
 
+@pytest.mark.endurance
 def test_brokers_are_rolled_one_by_one_and_nothing_is_lost_nor_rebalanced_for_its_rack(
     kafka: KafkaContainers, new_loaded: NewFaultyGroup
 ) -> None:
@@ -153,6 +154,7 @@ def test_brokers_are_rolled_one_by_one_and_nothing_is_lost_nor_rebalanced_for_it
     loaded.finish()
 
 
+@pytest.mark.endurance
 def test_a_group_is_there_again_when_all_brokers_were_gone(
     kafka: KafkaContainers, loaded: FaultyGroup
 ) -> None:

@@ -13,6 +13,7 @@ _DISK_IS_FULL = ("No space left on device", "java.lang.InternalError: a fault oc
 """Java's errors for a file that a broker writes, and for one that it has mapped into memory."""
 
 
+@pytest.mark.endurance
 def test_a_coordinator_whose_disk_is_full_ends_and_another_takes_its_groups(group: str) -> None:
     with clusters.started(KafkaContainers(disk="64m")) as kafka:
         kafka.create_topic("much", partitions=6)

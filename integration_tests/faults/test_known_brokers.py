@@ -143,7 +143,13 @@ def broker_assigned(cluster: LocalCluster, node: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("config", "is_named"), [(secured, True), (plain, False), (static, True), (broker_assigned, True)]
+    ("config", "is_named"),
+    [
+        pytest.param(secured, True, marks=pytest.mark.endurance),
+        (plain, False),
+        (static, True),
+        (broker_assigned, True),
+    ],
 )
 def test_the_coordinator_dies_for_good(
     pair: Pair, config: Callable[[LocalCluster, int], dict[str, Any]], *, is_named: bool
@@ -160,6 +166,7 @@ def test_the_coordinator_dies_for_good(
     pair.go_on("with the coordinator")
 
 
+@pytest.mark.endurance
 def test_the_bootstrap_address_disappears_and_later_the_coordinator_restarts(pair: Pair) -> None:
     """The bootstrap address disappears while members run; later, a broker restarts."""
     cluster, coordinator = pair.cluster, 2
@@ -176,6 +183,7 @@ def test_the_bootstrap_address_disappears_and_later_the_coordinator_restarts(pai
     pair.go_on("with the coordinator")
 
 
+@pytest.mark.endurance
 def test_all_brokers_move_to_other_addresses_one_after_the_other(pair: Pair) -> None:
     """In the end no address is left that the clients were configured with or have learned at first."""
     cluster = pair.cluster
@@ -188,6 +196,7 @@ def test_all_brokers_move_to_other_addresses_one_after_the_other(pair: Pair) -> 
         pair.go_on(f"after broker {node} has moved")
 
 
+@pytest.mark.endurance
 def test_two_of_three_brokers_die_one_after_the_other_and_come_back(pair: Pair) -> None:
     """Each time the coordinator's group of controllers has a majority again before the next one dies."""
     cluster = pair.cluster

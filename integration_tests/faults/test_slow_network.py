@@ -22,6 +22,7 @@ def kafka() -> Iterator[LocalKafka]:
         yield kafka
 
 
+@pytest.mark.endurance
 def test_a_round_trip_of_more_than_half_of_the_session_costs_no_partition(kafka: LocalKafka) -> None:
     """Several heartbeats are in flight. The session counts from the sending of the last answered one."""
     kafka.create_topic("orders")

@@ -259,6 +259,7 @@ def test_the_lag_is_that_counted_by_hand_wherever_it_is_shown(
         wait_until(partial(member.shows, "committed_lag", to_the_end, value), "the committed lag")
 
 
+@pytest.mark.endurance
 def test_the_pipeline_and_its_report_have_the_lag_that_the_exporter_and_members_have(
     kafka: Kafka,
     logs: Logs,

@@ -23,7 +23,13 @@ ASSIGNORS = {
     "librdkafka": ("range", "roundrobin", "cooperative-sticky"),
     "java": ("range", "roundrobin", "sticky", "cooperative-sticky"),
 }
-LEADING = [
+_EACH_PUSH = {
+    ("groupwright", "java", "cooperative-sticky"),
+    ("groupwright", "librdkafka", "range"),
+    ("java", "groupwright", "range"),
+    ("librdkafka", "groupwright", "cooperative-sticky"),
+}
+_GROUPS = (
     *(("groupwright", other, assignor) for other, names in ASSIGNORS.items() for assignor in names),
     # A follower does not call the assignor, so each eager one is the same to it.
     *(
@@ -31,7 +37,8 @@ LEADING = [
         for other in ASSIGNORS
         for assignor in ("range", "cooperative-sticky")
     ),
-]
+)
+LEADING = [pytest.param(*each, marks=() if each in _EACH_PUSH else pytest.mark.endurance) for each in _GROUPS]
 """The client of the leader, that of the members who join it, and the assignor."""
 FIVE_HEARTBEATS = 0.5
 PARTITIONS = (4, 3)

@@ -44,6 +44,7 @@ def new_topic(kafka: LocalKafka) -> str:
     return name
 
 
+@pytest.mark.endurance
 def test_the_offsets_of_a_group_that_nobody_uses_expire_and_the_group_with_them(
     kafka: LocalKafka, group: str, ends: Ends
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_growth_strands_the_offsets_of_most_groups_at_the_brokers_next_start(k
     assert {first_given(kafka, group) for group in moved} == {CONSUMED}
 
 
+@pytest.mark.endurance
 @pytest.mark.xdist_group("cluster")
 def test_brokers_that_have_restarted_and_those_that_have_not_name_different_coordinators() -> None:
     """During a rolling restart, a group may split into two that both consume everything."""

@@ -274,6 +274,7 @@ def _clock_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "time", engine_module.time)  # type: ignore[attr-defined]
 
 
+@pytest.mark.medium
 def test_no_message_is_lost_in_random_histories() -> None:
     assert sum(History(seed).play(150) for seed in range(60)) > 500
 

@@ -44,6 +44,7 @@ def workers(
         yield found, source, failed
 
 
+@pytest.mark.endurance
 def test_no_order_is_lost_and_a_deploy_charges_none_twice(
     workers: tuple[Workers, str, str], kafka: Kafka, request: pytest.FixtureRequest
 ) -> None:

@@ -26,7 +26,11 @@ def kafka() -> Iterator[LocalKafka]:
 
 
 @pytest.mark.parametrize(
-    ("listener", "mechanism"), [(Listener.SASL_PLAINTEXT, "SCRAM-SHA-256"), (Listener.SASL_SSL, "PLAIN")]
+    ("listener", "mechanism"),
+    [
+        pytest.param(Listener.SASL_PLAINTEXT, "SCRAM-SHA-256", marks=pytest.mark.endurance),
+        (Listener.SASL_SSL, "PLAIN"),
+    ],
 )
 def test_a_connection_outlives_its_session(
     kafka: LocalKafka, caplog: pytest.LogCaptureFixture, listener: Listener, mechanism: str

@@ -38,7 +38,7 @@ def seed_of_the_source() -> int:
 @pytest.mark.slow
 def test_fresh_seeds_break_no_guarantee() -> None:
     """If one does, the output says how to replay it."""
-    done = simulate("--core-minutes", "0.3", "--lanes", "1", "--first", str(seed_of_the_source()))
+    done = simulate("--core-minutes", "0.15", "--lanes", "1", "--first", str(seed_of_the_source()))
 
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -68,6 +68,7 @@ def test_what_once_broke_a_guarantee_does_so_no_more(
     assert f"{story}: every guarantee was kept\n" in played.stdout, played.stdout + played.stderr
 
 
+@pytest.mark.medium
 def test_a_rebalance_passes_through_few_files() -> None:
     """A reader follows these paths; `integration_tests.simulation.paths` says what they count."""
     done = subprocess.run(

@@ -147,6 +147,7 @@ def test_a_node_behind_a_link_that_is_cut_is_out_of_reach_and_the_others_are_not
     assert admin.list_topics(timeout=PATIENCE).brokers
 
 
+@pytest.mark.endurance
 @pytest.mark.integration
 def test_all_nodes_come_back_with_their_data_when_all_were_killed(cluster: KafkaContainers) -> None:
     cluster.create_topic("kept")
@@ -158,6 +159,7 @@ def test_all_nodes_come_back_with_their_data_when_all_were_killed(cluster: Kafka
     assert "kept" in cluster.admin().list_topics(timeout=PATIENCE).topics
 
 
+@pytest.mark.endurance
 @pytest.mark.integration
 @pytest.mark.usefixtures("cluster")
 def test_a_node_whose_disk_is_full_ends(eventually: Callable[[Callable[[], bool]], bool]) -> None:
@@ -195,7 +197,12 @@ def test_an_image_that_is_nowhere_is_named(cluster: KafkaContainers) -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    "ending", [None, signal.SIGINT, signal.SIGKILL], ids=["its end", "Ctrl-C", "SIGKILL"]
+    "ending",
+    [
+        pytest.param(None, id="its end", marks=pytest.mark.endurance),
+        pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.endurance),
+        pytest.param(signal.SIGKILL, id="SIGKILL"),
+    ],
 )
 def test_a_cluster_ends_with_its_program_or_with_the_next_cluster(
     cluster: KafkaContainers, ending: signal.Signals | None

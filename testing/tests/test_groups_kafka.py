@@ -255,6 +255,7 @@ def test_a_group_whose_broker_does_not_respond_is_not_settled(
         group.wait_until_settled()
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_a_group_settles_after_its_broker_was_restarted() -> None:
     """librdkafka's `describe_consumer_groups` aborted the process, or never ended."""

@@ -84,6 +84,7 @@ def has_consumed(member: ProcessMember, ledger: Ledger) -> bool:
     return ledger.consumed_by(member.name) > 0
 
 
+@pytest.mark.medium
 def test_an_earlier_history_in_a_kept_directory_is_removed(
     started: list[ProcessMember], tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_an_earlier_history_in_a_kept_directory_is_removed(
     assert list(HistoryReader(tmp_path / "m.jsonl").read()) == ledger.histories["m"]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("pauses", [True, False], ids=["paused", "resumed"])
 def test_polling_may_be_paused_and_resumed_right_after_the_start(
     started: list[ProcessMember], tmp_path: Path, *, pauses: bool

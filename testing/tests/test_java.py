@@ -57,6 +57,7 @@ def test_a_java_on_the_path_is_taken_if_it_is_recent(fake_java: FakeJava, answer
     assert find_java().version == version
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "script",
     [
@@ -197,6 +198,7 @@ def test_two_processes_may_fill_an_empty_cache_at_the_same_time(
     assert not list(tmp_path.glob(".download-*"))
 
 
+@pytest.mark.medium
 def test_a_program_is_compiled_and_runs(tmp_path: Path) -> None:
     source = tmp_path / "Hello.java"
     source.write_text(
@@ -211,6 +213,7 @@ def test_a_program_is_compiled_and_runs(tmp_path: Path) -> None:
     assert ran.stdout == "hello you"
 
 
+@pytest.mark.medium
 def test_a_program_that_does_not_compile_is_told_why(tmp_path: Path) -> None:
     source = tmp_path / "Wrong.java"
     source.write_text("public class Wrong { int number = nothing; }")

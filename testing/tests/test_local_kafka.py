@@ -348,6 +348,7 @@ def test_a_requested_port_that_is_taken_is_said_before_anything_starts() -> None
     assert caught.value.log_tail == ""
 
 
+@pytest.mark.endurance
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.slow
 def test_a_free_port_that_another_program_takes_in_between_is_changed_for_another(

@@ -49,7 +49,7 @@ def program(temporary: Path, tmp_path: Path) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("ending", "exit_code"),
     [
-        pytest.param(None, 0, id="its end", marks=pytest.mark.slow),
+        pytest.param(None, 0, id="its end", marks=(pytest.mark.slow, pytest.mark.endurance)),
         pytest.param(signal.SIGINT, -signal.SIGINT, id="Ctrl-C", marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, -signal.SIGKILL, id="SIGKILL"),
     ],

@@ -132,6 +132,7 @@ def test_a_reset_ends_the_connections_there_are_and_no_others(
     assert echoed(connect(), b"again") == b"again"
 
 
+@pytest.mark.medium
 def test_a_silent_link_holds_everything_back_and_loses_nothing(
     link: Link, connect: Callable[[], socket.socket]
 ) -> None:
@@ -217,6 +218,7 @@ def test_a_delay_does_not_hold_up_what_follows(link: Link, connect: Callable[[],
     assert time.monotonic() - start < 1000 * 0.2
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "slow_down",
     [lambda link: link.delay(PATIENCE), lambda link: link.throttle(1 / PATIENCE)],
@@ -238,6 +240,7 @@ def test_a_restored_link_holds_nothing_back(
     assert time.monotonic() - start < PATIENCE / 4
 
 
+@pytest.mark.medium
 def test_a_throttled_link_lets_so_many_bytes_pass_a_second(
     link: Link, connect: Callable[[], socket.socket]
 ) -> None:
@@ -357,6 +360,7 @@ def test_a_connection_whose_task_is_cancelled_is_reset_on_both_sides(
     assert all(writer.transport.is_closing() for writer in served._writers)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("delay", [0.0, 0.001, 0.005])
 def test_a_proxy_that_closes_while_clients_connect_leaves_no_socket_open(echo: int, delay: float) -> None:
     """A connection that was accepted, and whose task had not begun, was not closed."""

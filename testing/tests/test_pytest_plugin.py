@@ -43,6 +43,7 @@ def test_loading_the_plugin_loads_no_client_and_no_numpy() -> None:
     assert not modules & {"confluent_kafka", "jgo", "numpy", "groupwright.testing._kafka.local_kafka"}
 
 
+@pytest.mark.medium
 def test_the_fixtures_are_there_and_start_nothing_by_themselves(user: pytest.Pytester) -> None:
     user.makepyfile("def test_without_kafka(): pass")
 
@@ -61,6 +62,7 @@ def test_the_fixtures_are_there_and_start_nothing_by_themselves(user: pytest.Pyt
     assert result.ret == 0, "nothing of a broker was loaded"
 
 
+@pytest.mark.medium
 def test_a_log_that_cannot_be_read_leaves_the_failure_of_a_test_in_sight(user: pytest.Pytester) -> None:
     user.makepyfile(
         """

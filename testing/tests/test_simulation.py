@@ -293,6 +293,7 @@ def test_the_same_seed_gives_the_same_result() -> None:
     assert play(RollingRestart(killed=2), seed=7) != play(RollingRestart(killed=2), seed=8)
 
 
+@pytest.mark.medium
 def test_the_result_does_not_depend_on_the_order_of_sets() -> None:
     program = (
         "from groupwright.testing.simulation import *\n"

@@ -743,6 +743,7 @@ def test_an_exception_of_an_assignor_ends_the_simulation() -> None:
         world.run(20)
 
 
+@pytest.mark.medium
 @BOTH
 def test_close_ends_a_member_in_every_state(behaviour: Behaviour) -> None:
     for after in (0, 0.001, 0.003, 0.01, 0.02, 3, 4.05, 4.1):
@@ -841,6 +842,7 @@ def test_after_random_faults_each_partition_has_one_owner_and_nothing_is_lost(se
     world.check_consumed()
 
 
+@pytest.mark.medium
 def test_the_same_seed_replays_to_the_bit() -> None:
     def play(seed: int) -> tuple[list[tuple[int, str, str, object]], int, int]:
         world = chaos(seed, lambda number: JAVA if number % 2 else LIBRDKAFKA)

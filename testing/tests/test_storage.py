@@ -132,6 +132,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(cache: Path, tmp_path: Path)
     assert not node(tmp_path / "second").restore()
 
 
+@pytest.mark.endurance
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_a_broker_of_a_kept_format_has_the_features_of_one_that_kafka_has_formatted() -> None:

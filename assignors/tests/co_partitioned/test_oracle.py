@@ -146,6 +146,7 @@ def group_of_alike_members(rng: random.Random) -> tuple[Group, list[str]]:
     return Group(members, dict.fromkeys(topics, rng.randint(4, 14))), topics
 
 
+@pytest.mark.medium
 def test_without_joined_topics_it_is_cooperative_sticky(seeded: Seeded, arbitrary_group: MakeGroup) -> None:
     for seed in range(200):
         group = arbitrary_group(seeded(40_000 + seed))

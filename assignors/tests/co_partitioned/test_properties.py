@@ -72,6 +72,7 @@ list_of_each = st.none() | st.lists(st.integers(0, 2), min_size=4, max_size=4).m
 )
 
 
+@pytest.mark.medium
 @settings(deadline=None)
 @given(groups(), list_of_each)
 def test_a_bundle_has_one_owner_that_subscribes_to_all_of_it_and_the_balance_is_the_best(
@@ -85,6 +86,7 @@ def test_a_bundle_has_one_owner_that_subscribes_to_all_of_it_and_the_balance_is_
     assert known.score(assignment) == known.optimum()
 
 
+@pytest.mark.medium
 @settings(deadline=None)
 @given(groups(), list_of_each, st.randoms(use_true_random=False))
 def test_the_order_of_members_topics_and_lists_does_not_matter(

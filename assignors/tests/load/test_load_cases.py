@@ -80,6 +80,7 @@ def test_a_capacity_of_two_takes_twice_the_load(load: "type[Load]") -> None:
     assert loads(Group(members, {"topic": Topic(30, weights=[1.0] * 30)})) == {"big": 20, "small": 10}
 
 
+@pytest.mark.medium
 def test_without_weights_the_balance_is_that_of_sticky(
     random_groups: Callable[[int, int], list[Group]],
 ) -> None:
@@ -159,6 +160,7 @@ def calls_of(name: str, monkeypatch: pytest.MonkeyPatch) -> list[None]:
     return calls
 
 
+@pytest.mark.medium
 def test_many_members_that_join_at_once_are_filled_in_few_steps(
     load: "type[Load]", seeded: Callable[[int], random.Random], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +177,7 @@ def test_many_members_that_join_at_once_are_filled_in_few_steps(
     assert 0 < len(calls) <= 15_000
 
 
+@pytest.mark.medium
 def test_the_search_for_fewer_moves_ends_where_there_is_much_to_compare(
     load: "type[Load]", seeded: Callable[[int], random.Random], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def test_noise_below_the_tolerance_never_moves_a_partition(load: "type[Load]", s
         assert assignment == {member.id: member.owned for member in group.members}, generation
 
 
+@pytest.mark.medium
 def test_drift_moves_little_at_a_time_and_the_loads_stay_within_the_tolerance(
     load: "type[Load]", seeded: Seeded
 ) -> None:

@@ -31,6 +31,7 @@ SOLVER_SECONDS = 2 if IS_LONG else 0.5
 ROUNDING = 1 + 1e-6
 
 
+@pytest.mark.endurance
 def test_the_peak_of_a_new_group_is_close_to_the_least_possible(load: "type[Load]", seeded: Seeded) -> None:
     ratios, proven, gaps = [], [], []
     for seed in range(GROUPS):
@@ -57,6 +58,7 @@ def test_the_peak_of_a_new_group_is_close_to_the_least_possible(load: "type[Load
     assert np.mean(np.array(ratios) > 1.05) <= 0.01
 
 
+@pytest.mark.endurance
 def test_a_group_comes_back_within_its_tolerance_with_the_fewest_moves(
     load: "type[Load]", seeded: Seeded
 ) -> None:

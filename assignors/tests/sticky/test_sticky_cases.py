@@ -456,6 +456,7 @@ def test_topics_stay_spread_while_members_come_and_go(run: Run) -> None:
     assert [len(share[topic]) for share in run(group).values() for topic in T12] == [6] * 4
 
 
+@pytest.mark.medium
 def test_every_topic_is_spread_evenly_where_nobody_owns_anything(
     run: Run, seeded: Callable[[int], random.Random]
 ) -> None:
@@ -524,6 +525,7 @@ for _ in range(20):
 """
 
 
+@pytest.mark.medium
 def test_hashing_does_not_matter() -> None:
     results = [
         subprocess.run(
@@ -563,6 +565,7 @@ def test_a_tenth_member_of_twenty_partitions_costs_two_moves(run: Run, reference
     assert reference.score(grown, run(grown)) == (40, 0, 2)
 
 
+@pytest.mark.medium
 def test_random_subscriptions_that_all_change_at_once(
     run: Run, reference: "type[Reference]", seeded: Callable[[int], random.Random]
 ) -> None:
@@ -585,6 +588,7 @@ def test_random_subscriptions_that_all_change_at_once(
         assert reference.score(changed, run(changed)) == reference.optimum(changed)
 
 
+@pytest.mark.medium
 def test_a_quarter_of_two_hundred_members_leaves(
     run: Run, reference: "type[Reference]", seeded: Callable[[int], random.Random]
 ) -> None:

@@ -24,6 +24,7 @@ CASE = Case(
 EFFORT = Effort(patience=0.01, longest=0.1, limit=PATIENCE)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("program", "status", "note"),
     [

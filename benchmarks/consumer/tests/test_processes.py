@@ -15,6 +15,7 @@ def python(program: str) -> tuple[str, ...]:
     return sys.executable, "-c", program
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("program", "status", "note"),
     [

@@ -87,6 +87,7 @@ def await_workers(scrape: Scrape, number: int, gone: str = "") -> dict[tuple[str
         time.sleep(0.05)
 
 
+@pytest.mark.medium
 def test_one_scrape_has_the_gauges_of_all_workers_and_none_of_a_worker_that_died(scrape: Scrape) -> None:
     values = await_workers(scrape, 2)
 

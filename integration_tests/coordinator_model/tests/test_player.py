@@ -32,6 +32,7 @@ def constant(value: object) -> property:
     return property(lambda _: value)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("delay_ms", [0, 600])
 def test_the_model_agrees_with_itself(delay_ms: int, *, restart: bool) -> None:

@@ -1,4 +1,4 @@
-"""Random programs behave equally on both consumers: 40 seconds of programs from seeds known to be clean.
+"""Random programs behave equally on both consumers: 15 seconds of programs from seeds known to be clean.
 
 They run in four lanes on a separate broker, whatever the load. A seed is known to be clean from an idle run
 and a loaded one. A difference counts if three rounds show it, each compared with up to six runs of
@@ -14,7 +14,7 @@ from integration_tests.parity.lanes import Lanes, shared_broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
-_SECONDS = 40.0
+_SECONDS = 15.0
 _SEEDS = range(41_001, 41_047)
 
 

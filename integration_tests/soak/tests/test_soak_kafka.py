@@ -35,6 +35,7 @@ def test_ownership_holds_under_a_minute_of_chaos(tmp_path: Path) -> None:
     assert min(result.faults[what] for what in ("grow", "make topic", "close", "interrupt")) >= 1
 
 
+@pytest.mark.endurance
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("assignor", ["sticky"])
 def test_nothing_grows_over_two_hundred_rebalances(

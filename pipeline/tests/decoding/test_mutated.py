@@ -16,7 +16,7 @@ import pytest
 from groupwright.pipeline._decoding import COLUMNS, MALFORMED, UNKNOWN, decode_batch
 from groupwright.pipeline._decoding.messages import OTHER_KINDS, RECORD_KINDS
 
-_BATCHES, _DAMAGED = 10, 10_000
+_BATCHES, _DAMAGED = 4, 10_000
 _LONGEST = 1500
 _HOSTILE = [
     bytes.fromhex(text) for text in ("7fffffff", "ffffffff", "80000000", "7fff", "ffffffff0f", "ff" * 9)

@@ -41,6 +41,7 @@ def _python(*arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.endurance
 def test_spark_uses_the_file_once_it_is_made(
     archive: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_spark_uses_the_file_once_it_is_made(
     assert str(archive) not in mapped
 
 
+@pytest.mark.endurance
 def test_spark_starts_if_the_file_is_broken(archive: Path) -> None:
     archive.parent.mkdir(parents=True)
     archive.write_bytes(b"no classes")

@@ -25,6 +25,7 @@ def without_spark(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
+@pytest.mark.medium
 def test_without_spark_the_command_works_and_says_what_to_install() -> None:
     assert without_spark("--help").returncode == 0
     assert without_spark("pipeline", "stream", "--help").returncode == 0
@@ -33,6 +34,7 @@ def test_without_spark_the_command_works_and_says_what_to_install() -> None:
     assert wanted.stderr == "groupwright pipeline: pyspark is missing: pip install 'groupwright[pipeline]'\n"
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_the_demo_shows_who_rebalanced_and_leaves_a_page(

@@ -173,6 +173,7 @@ def counting_tasks(replace: Callable[..., None], tasks: dict[str, int]) -> Calla
     return replace_and_count
 
 
+@pytest.mark.endurance
 def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_records(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Callable[[Path], Tables]
 ) -> None:
@@ -215,6 +216,7 @@ def test_dates_one_after_another_have_the_rows_of_the_whole_and_read_no_older_re
     derive(tables, [date.max], lookback_days=7)  # has no day after it
 
 
+@pytest.mark.endurance
 def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_clock_is_behind(
     spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None], opened: Callable[[Path], Tables]
 ) -> None:

@@ -57,6 +57,7 @@ def orders(kafka: LocalKafka) -> None:
     kafka.create_topic(EVENTS, partitions=1)
 
 
+@pytest.mark.endurance
 @pytest.mark.usefixtures("orders")
 def test_a_stream_that_is_killed_and_started_again_writes_what_one_batch_writes(
     kafka: LocalKafka,

@@ -166,6 +166,7 @@ def get(port: int, path: str) -> tuple[int, str]:
     return response.status, body
 
 
+@pytest.mark.medium
 def test_the_page_and_the_probes_are_served_over_http(status: StreamStatus, lease: list[bool]) -> None:
     with serving("127.0.0.1:0", status) as port:
         assert port

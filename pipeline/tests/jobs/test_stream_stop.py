@@ -58,6 +58,7 @@ def test_a_stop_while_batches_follow_at_once_ends_after_the_current_one() -> Non
     query.stop.assert_called_once()
 
 
+@pytest.mark.medium
 def test_a_stop_while_an_unfinished_batch_is_added_is_bounded() -> None:
     """The job before was killed in a long batch, and this one is stopped while it repeats it."""
     begun, cancelled, stop = Event(), Event(), Event()

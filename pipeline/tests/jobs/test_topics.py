@@ -79,6 +79,7 @@ def job_arguments(kafka: LocalKafka, tables: Path, events: str) -> tuple[str, ..
     )
 
 
+@pytest.mark.endurance
 @pytest.mark.usefixtures("orders", "base_tables_alone")
 def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
     kafka: LocalKafka, run_job: Callable[..., str], spark: SparkSession, tmp_path: Path
@@ -259,6 +260,7 @@ def test_records_behind_an_open_transaction_are_counted_and_read_when_it_ends(
     assert "0 records added" in run_job("batch", *where)
 
 
+@pytest.mark.endurance
 @pytest.mark.usefixtures("orders")
 def test_a_batch_samples_once_if_it_reads_all_commits(
     kafka: LocalKafka,

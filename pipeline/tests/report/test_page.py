@@ -435,6 +435,7 @@ def test_a_chain_ends_with_the_lag_until_the_next_rebalance(
     assert "the lag rose from 60 to 200 messages, and was not back after 120 s" in text
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_ranges_are_shown_and_compared(frames: Any, month: Any, tmp_path: Path) -> None:
     times = sorted(row["completed"] for row in month["rebalances"])

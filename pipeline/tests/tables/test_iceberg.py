@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.endurance
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_iceberg_adds_once_and_replaces_dates_whole(tmp_path: Path, small_spark: dict[str, str]) -> None:

@@ -108,6 +108,7 @@ def test_the_peak_load_is_known_where_weights_are(past: Any, column: Any) -> Non
     assert column(past.play("range", topics={})["range"], "peak_load") == [None]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("seed", range(6))
 def test_a_recorded_group_of_cooperative_sticky_costs_what_simulate_says(
     past: Any, joins_and_leaves: Callable[..., Any], seed: int

@@ -43,7 +43,9 @@ class _KeptTables:
         """See `Tables.read`."""
         rows = self._kept.get(table.name)
         if rows is None:
-            rows = self._kept[table.name] = self._tables.read(table).persist()
+            rows = self._tables.read(table)
+            # Spark's optimizer removes a table without rows from a query, unless it is to keep the table.
+            rows = self._kept[table.name] = rows if rows.isLocal() else rows.persist()
         return of_dates(rows, since, until)
 
     def compact(self, table: Table, dates: Collection[date]) -> None:
