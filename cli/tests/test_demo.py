@@ -170,6 +170,7 @@ def test_on_a_cluster_of_ones_own_it_goes_on_until_ctrl_c_and_tidies_up(
     assert local_kafka.running
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_on_a_terminal_it_shows_the_view_of_watch_with_the_steps() -> None:
     terminal = Terminal("demo", "--assignor", "range", "--pause", "1")

@@ -24,6 +24,7 @@ from integration_tests.harness.beside import CLIENTS, Member
 from integration_tests.harness.local_cluster import LocalCluster
 from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.waiting import wait_until
+from integration_tests.harness.wire import wait_until_known
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -35,6 +36,8 @@ class Pair:
         self.cluster = cluster
         self.topic = f"orders-{uuid.uuid4().hex[:8]}"
         cluster.create_topic(self.topic, 1)
+        # A broker that does not know it yet would say that there is no such topic.
+        wait_until_known(cluster.bootstrap_servers, self.topic, 1)
         self.members: list[Member] = []
         self._produced = 0
         """Messages that brokers have acknowledged, without any gap."""
@@ -147,7 +150,7 @@ def broker_assigned(cluster: LocalCluster, node: int) -> dict[str, Any]:
     [
         pytest.param(secured, True, marks=pytest.mark.endurance),
         (plain, False),
-        (static, True),
+        pytest.param(static, True, marks=pytest.mark.endurance),
         (broker_assigned, True),
     ],
 )

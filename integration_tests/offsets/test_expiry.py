@@ -63,6 +63,7 @@ def test_the_offsets_of_a_group_that_nobody_uses_expire_and_the_group_with_them(
     assert gone.value.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
 
 
+@pytest.mark.endurance
 def test_the_offset_of_a_topic_that_a_member_subscribes_to_does_not_expire_before_it_has_left(
     kafka: LocalKafka, group: str, ends: Ends
 ) -> None:

@@ -16,6 +16,7 @@ def _empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_brokers_use_the_file_once_it_is_made(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main() == 0

@@ -81,6 +81,7 @@ def test_what_is_produced_is_on_three_nodes(cluster: KafkaContainers) -> None:
     assert {tuple(sorted(each.replicas)) for each in found} == {(1, 2, 3)}
 
 
+@pytest.mark.endurance
 @pytest.mark.integration
 def test_a_group_finds_another_coordinator_when_its_own_is_killed(
     cluster: KafkaContainers, eventually: Callable[[Callable[[], bool]], bool]

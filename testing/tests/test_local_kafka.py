@@ -167,6 +167,7 @@ def test_an_error_of_a_test_ends_its_broker_and_no_other(
         other.log_tail()
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_data_survive_a_restart_a_crash_and_in_a_given_directory_the_broker(
     tmp_path: Path, temporary: Path

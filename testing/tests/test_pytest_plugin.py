@@ -97,6 +97,7 @@ def test_a_log_that_cannot_be_read_leaves_the_failure_of_a_test_in_sight(user: p
     )
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_one_broker_of_the_oldest_line_serves_a_session_and_a_failed_test_shows_its_log(

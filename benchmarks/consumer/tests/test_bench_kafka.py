@@ -26,6 +26,7 @@ MOMENT = Effort(
 )
 
 
+@pytest.mark.endurance
 def test_all_contestants_consume_wait_and_idle(tmp_path: Path) -> None:
     results = Results(command="", date="", machine={}, clients={}, messages=MOMENT.messages)
     steps: list[int] = []

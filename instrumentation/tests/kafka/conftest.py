@@ -71,7 +71,13 @@ if importlib.util.find_spec("confluent_kafka.aio"):  # from 2.13 on
 
 _FIRST = ("groupwright-cooperative", "groupwright-kip848", "plain-range", "plain-kip848")
 """Kinds with each way of being a member and of being assigned; tests with the others are marked slow."""
-_RARELY = ("groupwright-deserializing", "plain-roundrobin", "plain-cooperative", "plain-deserializing")
+_RARELY = (
+    "groupwright-range",
+    "groupwright-deserializing",
+    "plain-roundrobin",
+    "plain-cooperative",
+    "plain-deserializing",
+)
 """Kinds whose membership another kind has, too; tests with these are marked for endurance."""
 
 

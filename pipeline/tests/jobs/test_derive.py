@@ -276,6 +276,7 @@ def test_a_group_s_records_are_in_the_order_of_the_log_although_a_coordinator_s_
         assert [row.committed_offset for row in behind] == [570, 800]
 
 
+@pytest.mark.endurance
 def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
     spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None], opened: Callable[[Path], Tables]
 ) -> None:
@@ -306,7 +307,7 @@ def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
     ]
 
 
-@pytest.mark.parametrize("sampled", [(0, 3), (3,)])
+@pytest.mark.parametrize("sampled", [pytest.param((0, 3), marks=pytest.mark.endurance), (3,)])
 def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
     spark: SparkSession,
     tmp_path: Path,

@@ -143,6 +143,7 @@ def test_a_loss_stops_the_job_until_it_is_told_to_go_on(
     assert "0 records added" in run_job("batch", *where)
 
 
+@pytest.mark.endurance
 @pytest.mark.usefixtures("orders")
 def test_a_running_stream_reads_new_partitions_and_stops_at_a_recreated_topic(
     kafka: LocalKafka, spark: SparkSession, tmp_path: Path

@@ -85,6 +85,7 @@ def test_it_needs_nothing_but_itself(report: Any) -> None:
     assert "http" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_the_same_tables_make_the_same_page(frames: Any, month: Any, report: Any, tmp_path: Path) -> None:
     again = write_report(frames(month), tmp_path / "again.html", made_at=MADE_AT, source="/data/tables")
