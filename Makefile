@@ -120,7 +120,7 @@ bench: $(VENV)/.dev ## Run the short form of every benchmark, beside the peers; 
 	$(BIN)/python -m benchmarks.cost --quick
 	$(BIN)/python -m benchmarks.pipeline --quick
 
-endure: $(VENV)/.compiled ## Run what takes long, in two hours: more random histories, programs, simulation, soak, chaos
+endure: $(VENV)/.compiled ## Run what takes long, for hours: rarer cases, more random histories, simulation, soak, chaos
 	-@$(BIN)/python -m groupwright.testing.class_archive
 	-@$(BIN)/python -m groupwright.pipeline.class_archive
 	LOAD_GROUPS=500 $(PYTEST) -m endurance $(ARGS)

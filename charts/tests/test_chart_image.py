@@ -50,6 +50,7 @@ def test_a_driver_is_the_pipelines_job() -> None:
     assert "unknown setting 'bootstrap_serfers'" in answer.stderr
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_a_driver_of_the_spark_operator_is_started_as_spark_starts_one(tmp_path: Path) -> None:
     """With the command line that Spark gives to the driver's container, and the image's symbolic link."""

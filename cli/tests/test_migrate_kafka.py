@@ -34,7 +34,9 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Migrate = Callable[[str], dict[str, Any]]
 
 
-@pytest.fixture(scope="module", params=["4.4.0", pytest.param("4.3.1", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=["4.4.0", pytest.param("4.3.1", marks=(pytest.mark.slow, pytest.mark.endurance))]
+)
 def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
     with LocalKafka(version=request.param, config=FAST) as kafka:
         kafka.create_topic("orders", PARTITIONS)

@@ -159,6 +159,7 @@ def test_a_static_member_whose_place_was_taken_is_refused_and_nothing_of_it_is_s
     assert visible(kafka, target) == []
 
 
+@pytest.mark.endurance
 def test_a_transaction_that_outlived_its_timeout_is_undone_and_its_offsets_with_it(
     kafka: Kafka,
     make_consumer: MakeConsumer,

@@ -113,6 +113,7 @@ def test_a_link_that_breaks_again_and_again_costs_no_membership(
     loaded.finish()
 
 
+@pytest.mark.endurance
 def test_a_slow_network_makes_a_rebalance_slow_and_nothing_worse(
     kafka: KafkaContainers, loaded: FaultyGroup
 ) -> None:

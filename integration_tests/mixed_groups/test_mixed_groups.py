@@ -25,7 +25,6 @@ ASSIGNORS = {
 }
 _EACH_PUSH = {
     ("groupwright", "java", "cooperative-sticky"),
-    ("groupwright", "librdkafka", "range"),
     ("java", "groupwright", "range"),
     ("librdkafka", "groupwright", "cooperative-sticky"),
 }

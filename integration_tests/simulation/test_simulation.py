@@ -14,6 +14,15 @@ from integration_tests.simulation.stories import STORIES
 ROOT = Path(__file__).parents[2]
 _LIMIT_SECONDS = 600
 _DIGEST = re.compile(r"digest ([0-9a-f]{8})")
+_OF_SECONDS = {
+    "stopped-after-on-assign",
+    "closed-before-on-assign",
+    "rejected-after-a-commit-under-way",
+    "a-commit-under-way-when-the-group-assigns",
+    "busy-after-an-interrupted-assignment",
+    "left-before-the-group-has-assigned",
+}
+"""Stories of many scenarios."""
 
 
 def simulate(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -54,17 +63,14 @@ def test_a_seed_is_replayed_to_the_bit(tmp_path: Path) -> None:
     assert picture.read_text().startswith("<svg")
 
 
-@pytest.fixture(scope="module")
-def played() -> "subprocess.CompletedProcess[str]":
-    """All stories, played one after another."""
-    return simulate("--story", *STORIES)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("story", STORIES)
-def test_what_once_broke_a_guarantee_does_so_no_more(
-    story: str, played: "subprocess.CompletedProcess[str]"
-) -> None:
+@pytest.mark.parametrize(
+    "story",
+    [pytest.param(each, marks=pytest.mark.endurance if each in _OF_SECONDS else ()) for each in STORIES],
+)
+def test_what_once_broke_a_guarantee_does_so_no_more(story: str) -> None:
+    played = simulate("--story", story)
+
     assert f"{story}: every guarantee was kept\n" in played.stdout, played.stdout + played.stderr
 
 

@@ -14,6 +14,10 @@ pytestmark = pytest.mark.kafka
 
 Partition = tuple[str, int]
 
+eager_at_night = pytest.mark.parametrize(
+    "strategy", [pytest.param("range", marks=pytest.mark.endurance), "cooperative-sticky"], indirect=True
+)
+
 
 def all_of(topic: str, partitions: int = 4) -> list[Partition]:
     return [(topic, number) for number in range(partitions)]
@@ -75,6 +79,7 @@ def test_what_a_member_had_that_leaves_is_given_to_the_others(
         assert first.callbacks == [("revoke", kept), ("assign", all_of(topic))]
 
 
+@eager_at_night
 def test_what_a_member_had_whose_session_ends_is_given_to_the_others(
     kafka: Kafka,
     group: str,
@@ -177,6 +182,7 @@ def test_a_static_member_that_is_back_within_its_session_is_not_noticed(
     assert stays.callbacks == []
 
 
+@eager_at_night
 def test_a_static_member_that_is_away_beyond_its_session_is_given_up(
     member: Join, settle: Settle, new_kafka_topic: NewKafkaTopic, *, cooperative: bool
 ) -> None:

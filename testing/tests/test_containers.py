@@ -69,6 +69,7 @@ def test_the_image_is_an_argument_or_of_the_environment(monkeypatch: pytest.Monk
     assert KafkaContainers(image="yours:2").image == "yours:2"
 
 
+@pytest.mark.endurance
 @pytest.mark.integration
 def test_what_is_produced_is_on_three_nodes(cluster: KafkaContainers) -> None:
     cluster.create_topic("orders", partitions=6)

@@ -18,13 +18,12 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 README = Path(__file__).parents[1] / "README.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
+_CONTAINERS = (pytest.mark.integration, pytest.mark.endurance)
+
 
 @pytest.mark.parametrize(
     "example",
-    [
-        pytest.param(each, marks=pytest.mark.integration if "KafkaContainers" in each else ())
-        for each in EXAMPLES
-    ],
+    [pytest.param(each, marks=_CONTAINERS if "KafkaContainers" in each else ()) for each in EXAMPLES],
 )
 def test_an_example_runs(example: str, tmp_path: Path, temporary: Path) -> None:
     if "KafkaContainers" in example:

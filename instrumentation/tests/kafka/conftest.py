@@ -77,6 +77,7 @@ _RARELY = (
     "plain-roundrobin",
     "plain-cooperative",
     "plain-deserializing",
+    "plain-asyncio",
 )
 """Kinds whose membership another kind has, too; tests with these are marked for endurance."""
 

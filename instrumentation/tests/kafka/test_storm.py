@@ -58,6 +58,7 @@ def storm(run: "ScenarioRun") -> Storm:
     return member.rebalances(), owned, durations, cycles
 
 
+@pytest.mark.endurance
 def test_each_rebalance_of_a_storm_is_counted(client: "Client", outcome_of: Callable[..., Any]) -> None:
     rebalances, owned, durations, cycles = outcome_of(storm, client)
 

@@ -19,6 +19,17 @@ _SEED = 577
 """A seed whose minute contains every kind of fault."""
 
 
+def test_ownership_holds_under_seconds_of_chaos(tmp_path: Path) -> None:
+    result = run(Plan(_SEED, 15, tuple(served(ASSIGNORS))), tmp_path)
+    show(result, Console())
+
+    violations = [f"{violation.rule} {describe(violation)}" for violation in result.findings.violations]
+    assert violations == [], f"the histories are in {tmp_path}"
+    assert result.drained
+    assert result.faults.total() >= 5
+
+
+@pytest.mark.endurance
 @pytest.mark.timeout(420)
 def test_ownership_holds_under_a_minute_of_chaos(tmp_path: Path) -> None:
     result = run(Plan(_SEED, 60, tuple(served(ASSIGNORS))), tmp_path)

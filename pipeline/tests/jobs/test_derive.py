@@ -307,7 +307,8 @@ def test_what_a_group_was_before_the_days_to_look_back_is_unknown(
     ]
 
 
-@pytest.mark.parametrize("sampled", [pytest.param((0, 3), marks=pytest.mark.endurance), (3,)])
+@pytest.mark.endurance
+@pytest.mark.parametrize("sampled", [(0, 3), (3,)])
 def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
     spark: SparkSession,
     tmp_path: Path,

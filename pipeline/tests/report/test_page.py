@@ -92,6 +92,7 @@ def test_the_same_tables_make_the_same_page(frames: Any, month: Any, report: Any
     assert again.read_text() == report.read_text()
 
 
+@pytest.mark.endurance
 @pytest.mark.integration
 def test_a_browser_draws_every_section_in_light_and_dark(report: Any, sections: Any, tmp_path: Path) -> None:
     chromium = find_program("chromium", "chromium-browser", "google-chrome", hint="Debian package chromium")
