@@ -12,7 +12,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Those that need neither a broker nor Spark nor much time.
 QUICK := "not (integration or kafka or spark or slow)"
-PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder
+FAST ?= "not (integration or kafka or spark or slow or medium)"
+PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder
 
 # The parts that the wheel contains, from its list of packages.
 PARTS := $(shell sed -n 's|^  "\(.*\)/src/groupwright",$$|\1|p' pyproject.toml)
@@ -47,12 +48,13 @@ test-long: $(VENV)/.compiled ## Run what make test leaves out; .ci/run brings wh
 	-@$(BIN)/python -m groupwright.testing.class_archive
 	$(PYTEST) -m "(integration or slow) and not endurance" $(ARGS)
 
-test-all: $(VENV)/.compiled ## Run every test in one go (ARGS as for test)
+test-all: $(VENV)/.compiled ## Run both in one go (ARGS as for test)
 	-@$(BIN)/python -m groupwright.testing.class_archive
 	$(PYTEST) -m "not endurance" $(ARGS)
 
+test-fast: JOBS = 3
 test-fast: $(VENV)/.compiled ## Run the quick tests that need neither Kafka nor Spark (ARGS as for test)
-	$(PYTEST) --numprocesses 3 -m "not (integration or kafka or spark or medium or slow)" $(ARGS)
+	$(PYTEST) -m $(FAST) $(ARGS)
 
 test-lowest: $(VENV)/.lowest ## Run the quick tests, and some on Kafka, on the lowest supported dependencies (ARGS as for test)
 	$(VENV)/lowest/bin/python -m pytest -n auto $(OLD_TYPER) -m $(QUICK) $(PARTS) $(ARGS)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 
 _INTEGRATION = ("integration_tests/", "benchmarks/")
 _NOT_QUICK = ("kafka", "spark", "slow")
-"""Markers of the tests that `make test-fast` leaves out."""
+"""Markers of the tests that need a broker or Spark, or take long."""
 
 
 def pytest_configure() -> None:

@@ -10,7 +10,7 @@ from groupwright.testing import LocalKafka
 from groupwright.testing.pytest_plugin import NewKafkaTopic
 from integration_tests.soak import growth
 from integration_tests.soak.__main__ import ASSIGNORS, served
-from integration_tests.soak.conductor import Plan, run
+from integration_tests.soak.conductor import Plan, Result, run
 from integration_tests.soak.report import describe, show
 
 pytestmark = pytest.mark.kafka
@@ -19,25 +19,28 @@ _SEED = 577
 """A seed whose minute contains every kind of fault."""
 
 
-def test_ownership_holds_under_seconds_of_chaos(tmp_path: Path) -> None:
-    result = run(Plan(_SEED, 15, tuple(served(ASSIGNORS))), tmp_path)
-    show(result, Console())
+def without_violations(seconds: int, folder: Path) -> Result:
+    """Run the first seconds of the seed's chaos, and check every guarantee."""
+    result = run(Plan(_SEED, seconds, tuple(served(ASSIGNORS))), folder)
+    show(result, Console())  # pytest prints it if the test fails
 
     violations = [f"{violation.rule} {describe(violation)}" for violation in result.findings.violations]
-    assert violations == [], f"the histories are in {tmp_path}"
+    assert violations == [], f"with seed {result.plan.seed}; the histories are in {folder}"
     assert result.drained
+    return result
+
+
+def test_ownership_holds_under_seconds_of_chaos(tmp_path: Path) -> None:
+    result = without_violations(15, tmp_path)
+
     assert result.faults.total() >= 5
 
 
 @pytest.mark.endurance
 @pytest.mark.timeout(420)
 def test_ownership_holds_under_a_minute_of_chaos(tmp_path: Path) -> None:
-    result = run(Plan(_SEED, 60, tuple(served(ASSIGNORS))), tmp_path)
-    show(result, Console())  # pytest prints it if the test fails
+    result = without_violations(60, tmp_path)
 
-    violations = [f"{violation.rule} {describe(violation)}" for violation in result.findings.violations]
-    assert violations == [], f"with seed {result.plan.seed}; the histories are in {tmp_path}"
-    assert result.drained
     # The run must have contained enough faults. On a busy machine several of them end in one rebalance.
     assert min(result.rebalances.values()) >= 2
     assert result.faults["kill"] >= 5

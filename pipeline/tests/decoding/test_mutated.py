@@ -16,7 +16,7 @@ import pytest
 from groupwright.pipeline._decoding import COLUMNS, MALFORMED, UNKNOWN, decode_batch
 from groupwright.pipeline._decoding.messages import OTHER_KINDS, RECORD_KINDS
 
-_BATCHES, _DAMAGED = 4, 10_000
+_DAMAGED = 10_000
 _LONGEST = 1500
 _HOSTILE = [
     bytes.fromhex(text) for text in ("7fffffff", "ffffffff", "80000000", "7fff", "ffffffff0f", "ff" * 9)
@@ -48,7 +48,10 @@ def _damaged(record: tuple[bytes, bytes], random: np.random.Generator) -> tuple[
 
 
 @pytest.mark.slow
-def test_no_damage_raises_and_none_reaches_another_row(golden_records: list[Any], batch: MakeBatch) -> None:
+@pytest.mark.parametrize("batches", [4, pytest.param(10, marks=pytest.mark.endurance)])
+def test_no_damage_raises_and_none_reaches_another_row(
+    golden_records: list[Any], batch: MakeBatch, batches: int
+) -> None:
     whole = [
         (record.key, record.value)
         for record in golden_records
@@ -56,7 +59,7 @@ def test_no_damage_raises_and_none_reaches_another_row(golden_records: list[Any]
     ]
     random = np.random.default_rng(20261121)
     counts = {"decoded": 0, MALFORMED: 0, UNKNOWN: 0}
-    for _ in range(_BATCHES):
+    for _ in range(batches):
         chosen = random.integers(len(whole), size=_DAMAGED).tolist()
         neighbours = [whole[number] for number in chosen[::8]]
         records = [_damaged(whole[number], random) for number in chosen]
@@ -73,7 +76,7 @@ def test_no_damage_raises_and_none_reaches_another_row(golden_records: list[Any]
         assert unharmed.equals(alone)
         for kind, number in _count(made, decoded).items():
             counts[kind] += number
-    assert sum(counts.values()) == _BATCHES * (_DAMAGED + len(neighbours))
+    assert sum(counts.values()) == batches * (_DAMAGED + len(neighbours))
     # Many bytes are contents, and any are as good as those that were there.
     assert min(counts["decoded"], counts[MALFORMED]) > 5 * counts[UNKNOWN] > 0
 
