@@ -765,10 +765,17 @@ def test_heartbeats_go_on_while_a_join_waits_for_a_commit(
         beats.append(identity)
         return ErrorCode.REBALANCE_IN_PROGRESS
 
-    script.say("commit", OffsetCommitResponse({("t", 0): ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}))
+    sent: list[MemberIdentity] = []
+
+    async def commit(identity: MemberIdentity, offsets: Offsets) -> OffsetCommitResponse:
+        sent.append(identity)
+        return OffsetCommitResponse(dict.fromkeys(offsets, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+
+    monkeypatch.setattr(rig.network, "commit", commit)
     results: list[CommitResult] = []
     apply(rig, event)
     rig.driver.commit({("t", 0): Offset(5)}, time.monotonic() + 1000, results.append)
+    eventually(lambda: bool(sent), "the commit")  # one that comes after JoinGroup waits for its response
     monkeypatch.setattr(rig.network, "heartbeat", heartbeat)
     eventually(lambda: rig.member.state is State.PREPARING_REBALANCE, "the JoinGroup that waits")
     before = len(beats)
