@@ -18,7 +18,7 @@ from integration_tests.harness.patience import PATIENCE
 from integration_tests.harness.terminal import Terminal
 from integration_tests.harness.waiting import holds_within, wait_until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 StartDemo = Callable[..., Any]
 
@@ -85,7 +85,6 @@ def test_the_demo_tells_its_story_and_the_books_balance(start_demo: StartDemo) -
     assert number(result["meanwhile"]) > 0
 
 
-@pytest.mark.slow
 def test_ctrl_c_in_the_middle_leaves_nothing_behind(start_demo: StartDemo) -> None:
     demo = start_demo("--pause", "60")
     demo.wait_for(FIRST_SETTLED)
@@ -109,7 +108,7 @@ def test_sigterm_while_kafka_starts_leaves_nothing_behind(start_demo: StartDemo)
     assert list(demo.temporary.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 def test_a_second_ctrl_c_kills_members_that_do_not_leave(start_demo: StartDemo) -> None:
     """A member that is suspended cannot leave; the first Ctrl-C would wait for it."""
     demo = start_demo("--pause", "60")
@@ -134,7 +133,6 @@ def test_nothing_outlives_a_demo_that_is_killed(start_demo: StartDemo) -> None:
     demo.wait_for_its_processes()
 
 
-@pytest.mark.slow
 def test_a_member_that_dies_by_itself_ends_the_demo_with_its_name(start_demo: StartDemo) -> None:
     demo = start_demo("--pause", "60")
     demo.wait_for(FIRST_SETTLED)
@@ -145,7 +143,7 @@ def test_a_member_that_dies_by_itself_ends_the_demo_with_its_name(start_demo: St
     demo.wait_for_its_processes()
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 def test_on_a_cluster_of_ones_own_it_goes_on_until_ctrl_c_and_tidies_up(
     start_demo: StartDemo, local_kafka: LocalKafka
 ) -> None:
@@ -171,7 +169,6 @@ def test_on_a_cluster_of_ones_own_it_goes_on_until_ctrl_c_and_tidies_up(
 
 
 @pytest.mark.endurance
-@pytest.mark.slow
 def test_on_a_terminal_it_shows_the_view_of_watch_with_the_steps() -> None:
     terminal = Terminal("demo", "--assignor", "range", "--pause", "1")
     try:
@@ -217,7 +214,6 @@ class FirstTakesAll(Assignor):
 
 
 @pytest.mark.endurance
-@pytest.mark.slow
 def test_an_assignor_of_ones_own_on_a_secured_cluster(
     start_demo: StartDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,7 +250,6 @@ class NoPlan(Assignor):
 """
 
 
-@pytest.mark.slow
 def test_an_assignor_that_raises_ends_the_demo_with_its_error(
     start_demo: StartDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

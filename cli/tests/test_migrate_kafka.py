@@ -115,6 +115,7 @@ def migrate(kafka: LocalKafka, groupwright: Run, request: pytest.FixtureRequest)
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_a_group_goes_over_and_back_as_it_is_told(
     service: Service, migrate: Callable[[], Any], strategy: str

@@ -168,8 +168,10 @@ def simulated(kafka: LocalKafka, *arguments: str) -> tuple[Assigned, dict[str, A
     ("client", "assignor"),
     [
         pytest.param(confluent_kafka.Consumer, "range", id="librdkafka-range"),
-        pytest.param(confluent_kafka.Consumer, "roundrobin", id="librdkafka-roundrobin"),
-        pytest.param(Consumer, "sticky", id="groupwright-sticky"),
+        pytest.param(
+            confluent_kafka.Consumer, "roundrobin", id="librdkafka-roundrobin", marks=pytest.mark.slow
+        ),
+        pytest.param(Consumer, "sticky", id="groupwright-sticky", marks=pytest.mark.slow),
         pytest.param(Consumer, "cooperative-sticky", id="groupwright-cooperative-sticky"),
     ],
 )

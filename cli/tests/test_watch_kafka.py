@@ -211,7 +211,10 @@ def gained(name: str) -> Callable[[dict[str, Any]], bool]:
 # --- Members come and go
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind == "groupwright" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
+)
 def test_members_that_join_leave_and_die_are_followed(
     kafka: LocalKafka, group: str, watch: Callable[..., Watching], kind: str
 ) -> None:

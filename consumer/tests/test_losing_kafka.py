@@ -121,6 +121,7 @@ def test_a_consumer_goes_on_after_the_broker_was_killed(fast: "Scene") -> None:
     assert fast.committed(topic, partitions=2) == [100, 100]
 
 
+@pytest.mark.slow
 def test_a_broker_that_freezes_is_soon_asked_no_more_for_the_coordinator(
     fast: "Scene", caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -300,6 +300,7 @@ def test_one_token_serves_both_and_another_is_fetched_before_it_expires(
     confluent_kafka.libversion()[1] < 0x020D0000, reason="it asks for the first token in poll"
 )
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_a_consumer_is_not_made_without_a_first_token(
     kafka: LocalKafka, endpoint: Endpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -313,6 +314,7 @@ def test_a_consumer_is_not_made_without_a_first_token(
 
 
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_an_endpoint_that_is_away_for_longer_than_a_token_lives_is_told_by_poll_and_recovered_from(
     kafka: LocalKafka, endpoint: Endpoint, eventually: Callable[..., None]
 ) -> None:

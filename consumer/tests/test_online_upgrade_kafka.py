@@ -52,6 +52,7 @@ def newer_member(scene: "Scene") -> Consumer:
     return scene.consumers[-1]
 
 
+@pytest.mark.slow
 def test_it_is_told_once_that_the_broker_assigns(scene: "Scene", caplog: pytest.LogCaptureFixture) -> None:
     topic = scene.topic(partitions=4)
     assignor, rebalances = AllToFirst(), Rebalances()
@@ -85,7 +86,7 @@ def test_it_is_told_once_that_the_broker_assigns(scene: "Scene", caplog: pytest.
     assert [text for text in caplog.messages if "the group has a leader again" in text]
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", ["range", pytest.param("cooperative-sticky", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("request_name", ["Heartbeat", "OffsetCommit"])
 def test_a_static_member_whose_id_is_taken_does_not_take_it_back(
     scene: "Scene", strategy: str, request_name: str

@@ -98,6 +98,7 @@ def test_the_lag_of_an_existing_service_grows_and_falls(
         consumer.close()
 
 
+@pytest.mark.slow
 def test_the_settings_of_secured_clusters_connect() -> None:
     settings = names_of("secured-clusters.md")
     with LocalKafka(security=Security(users={"billing": "secret"})) as kafka:

@@ -68,6 +68,7 @@ def free_port() -> int:
         return port
 
 
+@pytest.mark.slow
 def test_the_page_leads_to_a_group_with_an_own_assignor(tmp_path: Path) -> None:
     """Ports are free ones, since those of the page may be taken on the machine that tests."""
     port = free_port()

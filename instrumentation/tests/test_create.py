@@ -214,7 +214,7 @@ def test_a_class_with_an_asynchronous_constructor_is_refused_in_words(registry: 
 @pytest.mark.skipif(
     confluent_kafka.libversion()[1] < 0x020D0000, reason="it asks for the first token in poll"
 )
-@pytest.mark.parametrize("name", ["Consumer", "ShareConsumer"])
+@pytest.mark.parametrize("name", ["Consumer", pytest.param("ShareConsumer", marks=pytest.mark.endurance)])
 def test_a_consumer_without_a_first_token_raises_what_a_plain_one_raises(
     name: str, registry: CollectorRegistry
 ) -> None:

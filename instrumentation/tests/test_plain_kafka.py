@@ -176,7 +176,7 @@ def test_lag_grows_with_the_log_while_the_prefetch_queue_is_full(
     assert lag < 2_000
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", ["range", pytest.param("cooperative-sticky", marks=pytest.mark.slow)])
 def test_a_partition_that_stays_paused_over_a_rebalance_lags_behind_the_end_of_its_log(
     new_member: Callable[..., Member],
     local_kafka: LocalKafka,

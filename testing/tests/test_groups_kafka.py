@@ -122,9 +122,9 @@ def test_members_in_threads_come_and_go_and_violate_no_guarantee(
     assert group.ledger.owners_at(begun[0].begin)[begun[0].partition] == ["late"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "make",
-    [Consumer, pytest.param(confluent_kafka.Consumer, marks=(pytest.mark.slow, pytest.mark.endurance))],
+    "make", [Consumer, pytest.param(confluent_kafka.Consumer, marks=pytest.mark.endurance)]
 )
 def test_processes_are_killed_and_suspended_and_only_what_was_not_committed_comes_twice(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic, make: Callable[..., Any]

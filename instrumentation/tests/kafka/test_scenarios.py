@@ -456,6 +456,7 @@ def change(run: "ScenarioRun") -> tuple[Outcome, list[str | None], list[float | 
     return outcome(member, one), run.reasons(3, member), member.partitions(two)
 
 
+@pytest.mark.slow
 def test_a_change_of_subscription_and_new_partitions_are_one_rebalance_each(
     client: "Client", outcome_of: OutcomeOf
 ) -> None:

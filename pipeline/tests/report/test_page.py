@@ -14,6 +14,8 @@ from groupwright.pipeline._report.rebalance_events import with_epoch_members
 from groupwright.pipeline.report import Compared, Limits, TimeRange, write_report
 from integration_tests.harness.tools import find_program
 
+pytestmark = pytest.mark.slow
+
 MADE_AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 HOSTILE = "</svg><script>alert('owned')</script>\"'&{{ 7*7 }}\u202e\x00<img src=x onerror=alert(1)>"
 
@@ -86,7 +88,6 @@ def test_it_needs_nothing_but_itself(report: Any) -> None:
 
 
 @pytest.mark.endurance
-@pytest.mark.slow
 def test_the_same_tables_make_the_same_page(frames: Any, month: Any, report: Any, tmp_path: Path) -> None:
     again = write_report(frames(month), tmp_path / "again.html", made_at=MADE_AT, source="/data/tables")
     assert again.read_text() == report.read_text()
@@ -403,7 +404,7 @@ def test_handovers_belong_to_their_rebalance(frames: Any, month: Any, tmp_path: 
     "generation",
     [
         pytest.param(2, id="the same group"),
-        pytest.param(1, id="deleted and created again", marks=pytest.mark.slow),
+        pytest.param(1, id="deleted and created again"),
     ],
 )
 def test_a_chain_ends_with_the_lag_until_the_next_rebalance(
@@ -438,7 +439,6 @@ def test_a_chain_ends_with_the_lag_until_the_next_rebalance(
 
 
 @pytest.mark.endurance
-@pytest.mark.slow
 def test_ranges_are_shown_and_compared(frames: Any, month: Any, tmp_path: Path) -> None:
     times = sorted(row["completed"] for row in month["rebalances"])
     deploy, hours = times[20], 24.0
