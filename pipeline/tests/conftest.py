@@ -1,13 +1,35 @@
 """What the pipeline's tests share: one small local Spark."""
 
+import logging
 import os
 from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from groupwright.pipeline.jobs import FEW_ROWS, local_session
+
+
+class _ContextLogger(PySparkLogger):
+    """Leaves the handlers as they are.
+
+    PySpark's own makes each write JSON, also pytest's, which is given to loggers that do not propagate: all
+    later tests would have JSON in `caplog`.
+    """
+
+    def addHandler(self, handler: logging.Handler) -> None:  # noqa: N802 - logging's name
+        logging.Logger.addHandler(self, handler)
+
+
+def pytest_configure() -> None:
+    """Make the loggers to which PySpark writes a query that fails, before it does."""
+    before = logging.getLoggerClass()
+    logging.setLoggerClass(_ContextLogger)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name)
+    logging.setLoggerClass(before)
 
 
 @pytest.hookimpl(tryfirst=True)
