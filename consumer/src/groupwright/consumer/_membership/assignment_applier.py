@@ -146,7 +146,7 @@ class AssignmentApplier:
         again = event.ticket == self._called
         if not again:
             self.cooperative = event.cooperative
-            self._ownership.add(gained)
+            self._ownership.gain(gained)
             self._offsets.assigned(gained, self._committed.newest)
             self._replaced = set() if event.cooperative else assigned_keys(handle)
             self._call(self.on_assign, handle, gained, event.ticket)
@@ -176,7 +176,7 @@ class AssignmentApplier:
         """
         if event.ticket != self._called:
             gained = keys(event.gained)
-            self._ownership.remove(gained)
+            self._ownership.give_up(gained)
             self._offsets.dropped(gained)
 
     def prepare(self, handle: Handle, event: Assign) -> bool:
@@ -257,7 +257,7 @@ class AssignmentApplier:
         unassigned = assigned.intersection(revoked) if event.cooperative else assigned
         if unassigned:
             self._call_native(Native.incremental_unassign, handle, _partitions(sorted(unassigned)))
-        self._ownership.remove(revoked)
+        self._ownership.give_up(revoked)
         dropped = unassigned.union(revoked)
         self._offsets.dropped(dropped)
         self._prefetch.drop(dropped)
