@@ -300,3 +300,14 @@ def test_one_module_calls_librdkafka() -> None:
     }
 
     assert named == {"handle.py", "consumer.py", "polling.py", "configuration.py"}
+
+
+@pytest.mark.parametrize("part", ["core", "assignors", "consumer", "instrumentation"])
+def test_no_annotation_of_what_a_member_imports_is_evaluated(part: str) -> None:
+    """Each is an object or more that every full garbage collection of the application visits."""
+    for module in modules(part):
+        tree = ast.parse(module.read_text(encoding="utf-8"))
+        annotated = any(
+            isinstance(node, ast.AnnAssign) or getattr(node, "returns", None) for node in ast.walk(tree)
+        )
+        assert not annotated or "__future__" in imports(module), module

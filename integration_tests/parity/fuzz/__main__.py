@@ -19,7 +19,7 @@ from integration_tests.parity.compare import Comparison, died
 from integration_tests.parity.fuzz.programs import Program, random_program
 from integration_tests.parity.fuzz.shrink import shrink
 from integration_tests.parity.lanes import Lane, Lanes, Request, shared_broker
-from integration_tests.parity.trace import Trace  # noqa: TC001 - as all imports here
+from integration_tests.parity.trace import Trace
 
 _SECONDS = 90.0
 """After which a program is taken to hang."""

@@ -31,6 +31,8 @@ Examples:
     array([0, 1, 2], dtype=int32)
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

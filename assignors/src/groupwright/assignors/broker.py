@@ -1,5 +1,7 @@
 """The assignors that Kafka's coordinator has for groups of KIP-848, for studies."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol, check_assignor
@@ -59,7 +61,7 @@ class UniformAssignor(BrokerAssignor):
 
     name = f"{BROKER_PREFIX}uniform"
 
-    def assign(self, group: Group) -> "Assignment":
+    def assign(self, group: Group) -> Assignment:
         """Assign the group's partitions."""
         from groupwright.assignors._algorithms.uniform import plan_uniform
 
@@ -75,7 +77,7 @@ class BrokerRangeAssignor(BrokerAssignor):
 
     name = f"{BROKER_PREFIX}range"
 
-    def assign(self, group: Group) -> "Assignment":
+    def assign(self, group: Group) -> Assignment:
         """Assign the group's partitions."""
         from groupwright.assignors._algorithms.range import plan_ranges
 

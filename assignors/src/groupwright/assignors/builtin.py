@@ -1,5 +1,7 @@
 """Built-in assignors by name."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from groupwright.assignors._model.assignor import Assignor

@@ -1,5 +1,7 @@
 """Stickiness for joined topics: `co-partitioned-sticky`."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
@@ -139,7 +141,7 @@ class CoPartitionedStickyAssignor(Assignor):
         if self._by_load is not None:
             self._by_load.on_assignment(assignment, generation)
 
-    def assign(self, group: Group) -> "Assignment":
+    def assign(self, group: Group) -> Assignment:
         """Assign the group's partitions.
 
         Raises:

@@ -1,5 +1,7 @@
 """Exceptions of the assignors."""
 
+from __future__ import annotations
+
 from groupwright.core import GroupwrightError
 
 __all__ = ["AssignorError", "GroupwrightError", "InvalidInputError", "MalformedBytesError"]

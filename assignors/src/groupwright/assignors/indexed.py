@@ -4,6 +4,8 @@ Members, topics and partitions are integers, and the owners one array. The resul
 `sticky` and `cooperative-sticky`, and of `simulate`, which takes five times as long for a small group.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

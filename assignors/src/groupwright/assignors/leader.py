@@ -1,5 +1,7 @@
 """The leader's step between JoinGroup and SyncGroup: subscriptions in, assignments out, both in bytes."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 from groupwright.assignors._algorithms.check import assign_members

@@ -1,5 +1,7 @@
 """Assignment by load: the `load-aware` assignor."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
@@ -149,7 +151,7 @@ class LoadAwareAssignor(Assignor):
         self._assigned = assignment
         self._generation = generation
 
-    def assign(self, group: Group) -> "Assignment":
+    def assign(self, group: Group) -> Assignment:
         """Assign the group's partitions."""
         from groupwright.assignors._algorithms.load import plan_load_aware
 

@@ -1,5 +1,7 @@
 """Load check: the effect that a rebalance would have on the load of a stable group."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 from groupwright.assignors._algorithms.load_report import evaluate_load

@@ -1,5 +1,7 @@
 """Kafka's `range` assignor."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor
@@ -42,7 +44,7 @@ class RangeAssignor(Assignor):
 
     name = "range"
 
-    def assign(self, group: Group) -> "Assignment":
+    def assign(self, group: Group) -> Assignment:
         """Assign the group's partitions."""
         from groupwright.assignors._algorithms.range import plan_ranges
 

@@ -1,5 +1,7 @@
 """Kafka's `roundrobin` assignor."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor
@@ -32,7 +34,7 @@ class RoundRobinAssignor(Assignor):
 
     name = "roundrobin"
 
-    def assign(self, group: Group) -> "Assignment":
+    def assign(self, group: Group) -> Assignment:
         """Assign the group's partitions."""
         from groupwright.assignors._algorithms.roundrobin import plan_round_robin
 

@@ -1,5 +1,7 @@
 """Simulated rebalances of a group, computed offline until no member has to revoke a partition."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import deepcopy

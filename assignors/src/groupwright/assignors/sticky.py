@@ -1,5 +1,7 @@
 """Kafka's `sticky` and `cooperative-sticky` assignors."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from groupwright.assignors._model.assignor import Assignor, RebalanceProtocol
@@ -76,7 +78,7 @@ class StickyAssignor(Assignor):
         """Remember the assignment."""
         self._last = Owned(assignment, generation)
 
-    def assign(self, group: Group) -> "Assignment":
+    def assign(self, group: Group) -> Assignment:
         """Assign the group's partitions."""
         from groupwright.assignors._algorithms.sticky import plan_sticky
 
@@ -130,7 +132,7 @@ class CooperativeStickyAssignor(Assignor):
         """Remember the generation."""
         self._generation = generation
 
-    def assign(self, group: Group) -> "Assignment":
+    def assign(self, group: Group) -> Assignment:
         """Assign the group's partitions."""
         from groupwright.assignors._algorithms.sticky import plan_cooperative
 

@@ -1,5 +1,7 @@
 """Sources of the weights of partitions: throughput, lag, processing time, or a function."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 

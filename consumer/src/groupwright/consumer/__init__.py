@@ -13,6 +13,8 @@
   `confluent_kafka.KafkaException`.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,5 +1,7 @@
 """confluent-kafka's `AIOConsumer`, over this consumer's membership."""
 
+from __future__ import annotations
+
 import asyncio
 import concurrent.futures
 import contextlib
@@ -45,7 +47,7 @@ _ON_POLLER = frozenset(  # for one thread at a time, as in `access.exclusive` an
 
 _POLLS = frozenset({"poll", "consume"})
 
-_callback_calls: contextvars.ContextVar["_CallbackCalls | None"] = contextvars.ContextVar(
+_callback_calls: contextvars.ContextVar[_CallbackCalls | None] = contextvars.ContextVar(
     "groupwright_callback_calls", default=None
 )
 """In a callback's task, and in those that it creates: the consumer calls of the callback."""
@@ -63,7 +65,7 @@ class _CallbackCalls:
         """True if nothing is taken any more: the callback has ended, and tasks that it has created go on."""
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
 
-    def submit(self, task: Callable[[], Any]) -> "concurrent.futures.Future[Any]":
+    def submit(self, task: Callable[[], Any]) -> concurrent.futures.Future[Any]:
         """Have the waiting thread run a task."""
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
 

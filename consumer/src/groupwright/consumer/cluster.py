@@ -22,6 +22,8 @@ Examples:
     ...     return [group.group_id for response in responses for group in response.groups]
 """
 
+from __future__ import annotations
+
 import threading
 import time
 from collections.abc import Mapping

@@ -9,6 +9,8 @@ Examples:
     sesion.timeout.ms unknown
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

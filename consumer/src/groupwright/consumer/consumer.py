@@ -1,5 +1,7 @@
 """`Consumer`: confluent-kafka's consumer, as a member that chooses its own assignors."""
 
+from __future__ import annotations
+
 import logging
 import math
 import threading

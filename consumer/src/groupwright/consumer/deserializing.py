@@ -1,5 +1,7 @@
 """confluent-kafka's `DeserializingConsumer`, over this consumer's membership."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import confluent_kafka

@@ -4,6 +4,8 @@ Each is a `GroupwrightError`. `ConsumerError` and its subclasses are also a `con
 so that code written for confluent-kafka (``except KafkaException as e: e.args[0].code()``) works unchanged.
 """
 
+from __future__ import annotations
+
 from confluent_kafka import KafkaError, KafkaException
 
 from groupwright.core import GroupwrightError

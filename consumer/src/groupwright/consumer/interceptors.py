@@ -1,5 +1,7 @@
 """Interceptors: objects that receive every message before the application does, and every commit (KIP-42)."""
 
+from __future__ import annotations
+
 from confluent_kafka import Message, TopicPartition
 
 

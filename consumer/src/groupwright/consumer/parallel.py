@@ -9,6 +9,8 @@
 Both create their consumer: Groupwright's, or any other with confluent-kafka's methods.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import inspect

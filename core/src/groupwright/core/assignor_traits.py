@@ -3,6 +3,8 @@
 Parts that import no assignor ask here. A test holds the traits to the classes.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 

@@ -1,5 +1,7 @@
 """A confluent-kafka configuration, read with librdkafka's defaults and by its syntax of values."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import os

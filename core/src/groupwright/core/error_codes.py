@@ -1,5 +1,7 @@
 """Error codes that members of groups distinguish (`org.apache.kafka.common.protocol.Errors`)."""
 
+from __future__ import annotations
+
 from enum import IntEnum
 
 

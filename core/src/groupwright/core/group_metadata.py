@@ -5,6 +5,8 @@ little-endian), then group and member id, each ended by a zero byte, then one by
 instance id is absent, and that id.
 """
 
+from __future__ import annotations
+
 import struct
 from dataclasses import dataclass
 from typing import Self

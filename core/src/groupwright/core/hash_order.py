@@ -7,6 +7,8 @@ shrinks, so for more than 11 members the order also depends on the past size of 
 functions do not know: they take the smallest table that fits.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 
 HashOrder = Callable[[Iterable[str]], list[str]]

@@ -1,5 +1,7 @@
 """HTTP server for metrics and probes: /metrics, /ready and /healthy, in threads of its own."""
 
+from __future__ import annotations
+
 import socket
 import threading
 from collections.abc import Callable, Iterable

@@ -1,5 +1,7 @@
 """Callbacks about a consumer's rebalances, commits and load checks."""
 
+from __future__ import annotations
+
 from groupwright.core.load import LoadCheckResult
 from groupwright.core.rebalance import Partitions, Rebalance
 

@@ -1,5 +1,7 @@
 """Loads of a group whose assignor balances weights, as the group's leader measures them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

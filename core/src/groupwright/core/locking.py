@@ -5,6 +5,8 @@ Since 3.14, ``with lock:`` calls ``__enter__`` like any function, before the ``w
 handler that raises right after that call leaves the lock held, and other threads block forever.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -18,7 +20,7 @@ _Method = Callable[Concatenate[Any, _Arguments], _Result]
 
 
 def call_locked(
-    lock: "RLock",
+    lock: RLock,
     function: Callable[_Arguments, _Result],
     *args: _Arguments.args,
     **kwargs: _Arguments.kwargs,

@@ -8,6 +8,8 @@ protocol makes FENCED_INSTANCE_ID alone fatal, and reports the other permanent e
 own codes. No other fatal error exists in a consumer.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto

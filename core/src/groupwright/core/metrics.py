@@ -4,6 +4,8 @@ Each part that has metrics declares them in a catalogue, and makes its families 
 page from it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

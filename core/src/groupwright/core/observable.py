@@ -1,5 +1,7 @@
 """Interface of a consumer that reports its rebalances."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Protocol
 

@@ -1,5 +1,7 @@
 """The partition of ``__consumer_offsets`` that holds a group (``GroupCoordinatorService.partitionFor``)."""
 
+from __future__ import annotations
+
 from groupwright.core.hash_order import java_hash
 
 OFFSETS_TOPIC = "__consumer_offsets"

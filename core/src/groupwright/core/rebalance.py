@@ -1,5 +1,7 @@
 """Record of one rebalance, with its enumerations."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -82,7 +84,7 @@ class Leadership:
     load: GroupLoad | None = None
     """The members' loads; None if the leader knows no weights of the partitions."""
 
-    def followed_by(self, second: "Leadership") -> "Leadership":
+    def followed_by(self, second: Leadership) -> Leadership:
         """Return the measurements of this round and the next one together (KIP-429).
 
         Moves are sums; all else is the second round's, which assigns what the first has withheld.
@@ -152,7 +154,7 @@ class Rebalance:
         is_round = self.kind is Kind.COOPERATIVE and self.outcome is Outcome.COMPLETED
         return is_round and Phase.REVOKE not in self.phases
 
-    def followed_by(self, second: "Rebalance") -> "Rebalance | None":
+    def followed_by(self, second: Rebalance) -> Rebalance | None:
         """Return this round and the next one as one rebalance; None if the next begins another rebalance.
 
         The time between the rounds counts: the application consumed the partitions that it kept all along.

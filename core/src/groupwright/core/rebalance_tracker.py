@@ -19,6 +19,8 @@ A revocation always begins a rebalance. The beginning of a rebalance that starts
 observed, so its duration is None.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field

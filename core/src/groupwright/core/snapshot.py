@@ -1,5 +1,7 @@
 """A consumer's membership at one moment."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

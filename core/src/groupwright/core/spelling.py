@@ -1,7 +1,8 @@
 """Suggestions for misspelt names."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 CLOSE = 0.6
 """Similarity of names that may be meant, from 0 to 1."""
@@ -15,5 +16,7 @@ def did_you_mean(name: str, known: Iterable[str], similarity: float = CLOSE) -> 
         known: Names.
         similarity: The lowest similarity of a close name, from 0 to 1.
     """
+    from difflib import get_close_matches  # rarely needed
+
     matches = get_close_matches(name, list(known), n=1, cutoff=similarity)
     return f", did you mean {matches[0]!r}?" if matches else ""

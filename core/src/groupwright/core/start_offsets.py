@@ -1,5 +1,7 @@
 """Offsets at which an application itself starts partitions, by `assign` or `seek`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
 

@@ -5,6 +5,8 @@ tagged fields). A response is a `Message`, whose attributes have the names of th
 version lacks has its default. Tagged fields are skipped, and none is sent.
 """
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -110,7 +112,7 @@ class _Sized(Type):
 class Array(Type):
     """A sequence; null is read as None."""
 
-    def __init__(self, of: "Type | Fields", *, nullable: bool = False) -> None:
+    def __init__(self, of: Type | Fields, *, nullable: bool = False) -> None:
         """Create it for elements of a type, or of the fields of a structure."""
         self._of = of if isinstance(of, Type) else Struct(of)
         self.default = None if nullable else ()
@@ -157,7 +159,7 @@ class Array(Type):
 class Struct(Type):
     """A structure: read as a `Message`, and written from one or from a mapping."""
 
-    def __init__(self, fields: "Fields", *, nullable: bool = False) -> None:
+    def __init__(self, fields: Fields, *, nullable: bool = False) -> None:
         """Create it; null is one byte before a nullable structure."""
         self._fields = {
             name: each if isinstance(each, Field) else Field(each, default=each.default)
@@ -345,7 +347,7 @@ class Api:
     response: Fields
     flexible: int = _LATEST
 
-    def __call__(self, **fields: Any) -> "Request":
+    def __call__(self, **fields: Any) -> Request:
         """Return a request; fields that are left out have their defaults."""
         return Request(self, fields)
 

@@ -1,5 +1,7 @@
 """`instrument`, `instrument_parallel`, and the collector of all instrumented clients of one registry."""
 
+from __future__ import annotations
+
 import contextvars
 import logging
 import os
@@ -39,7 +41,7 @@ _Client = Instrumentation | SampledClient[Any]
 _ENDED_CLIENTS = 100
 """Ended clients whose counters stay: a process may create clients with ever new names."""
 
-_registry_lookup: "contextvars.ContextVar[list[Metrics] | None]" = contextvars.ContextVar(
+_registry_lookup: contextvars.ContextVar[list[Metrics] | None] = contextvars.ContextVar(
     "groupwright_registry_lookup", default=None
 )
 """Set while `Metrics.of` looks up a registry's collector, whose `collect` then only adds itself."""
@@ -121,7 +123,7 @@ class Metrics:
         self._publisher = None if folder is None else Publisher(self, folder)
 
     @classmethod
-    def of(cls, registry: CollectorRegistry) -> "Metrics":
+    def of(cls, registry: CollectorRegistry) -> Metrics:
         """Return the registry's collector, after registering one if it has none.
 
         Raises:

@@ -1,5 +1,7 @@
 """One consumer's metrics: counters and histograms of its events, and samples of its state at each scrape."""
 
+from __future__ import annotations
+
 import logging
 import math
 import threading
@@ -100,7 +102,7 @@ class Instrumentation(RebalanceListener):
         self,
         consumer: ObservableConsumer,
         families: Families,
-        on_removed: Callable[["Instrumentation"], None],
+        on_removed: Callable[[Instrumentation], None],
         logger: logging.Logger,
         options: Options | None = None,
         callbacks: LibrdkafkaCallbacks[ConsumerStatistics] | None = None,

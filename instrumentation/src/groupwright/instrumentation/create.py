@@ -1,5 +1,7 @@
 """`create_instrumented`: creates any client of confluent-kafka, instrumented from its first moment."""
 
+from __future__ import annotations
+
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence

@@ -5,6 +5,8 @@ Consumers of events must ignore keys that they do not know: within one `version`
 key is removed or changes its meaning.
 """
 
+from __future__ import annotations
+
 import json
 import uuid
 from collections.abc import Mapping, Sequence

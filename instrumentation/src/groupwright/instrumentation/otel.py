@@ -7,6 +7,8 @@ Prometheus adds suffixes for unit and type to the names that it receives by OTLP
 stores ``groupwright_rebalances`` under the name that it scrapes, ``groupwright_rebalances_total``.
 """
 
+from __future__ import annotations
+
 import threading
 import time
 import weakref

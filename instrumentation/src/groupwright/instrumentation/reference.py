@@ -3,6 +3,8 @@
 `CATALOGUE` has the metrics, and `LABEL_VALUES` the values of those labels that have only some.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Mapping
 

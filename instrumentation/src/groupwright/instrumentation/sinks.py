@@ -4,6 +4,8 @@ An event is dropped if the queue is full, and fails if the sink raises an except
 first failure is logged. After a fork, the child starts with an empty queue and a thread of its own.
 """
 
+from __future__ import annotations
+
 import atexit
 import logging
 import os
@@ -212,7 +214,7 @@ def to_kafka(config: Mapping[str, Any], topic: str = TOPIC, delivery_timeout: fl
     return EventSink("kafka", produce, release=lambda: producer.flush(delivery_timeout))
 
 
-def _close_at_exit(sink: "weakref.ref[EventSink]") -> None:
+def _close_at_exit(sink: weakref.ref[EventSink]) -> None:
     alive = sink()
     if alive is not None:
         alive.close(_EXIT_TIMEOUT)

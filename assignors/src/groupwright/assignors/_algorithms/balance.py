@@ -6,6 +6,8 @@ every load is the block's average, rounded down or up, and a partition is assign
 only. Every assignment with these loads is equally balanced.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

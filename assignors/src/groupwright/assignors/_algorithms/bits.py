@@ -1,5 +1,7 @@
 """Bit sets: sets of small numbers as Python integers, with fast union, intersection and search."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

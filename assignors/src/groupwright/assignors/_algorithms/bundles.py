@@ -5,6 +5,8 @@ partitions is a bundle of their partitions, and its subscribers are the members 
 So every algorithm that assigns partitions assigns bundles too.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Runs an assignor, and checks its result against the group."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Collection, Iterable, Mapping
 

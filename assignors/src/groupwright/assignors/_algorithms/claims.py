@@ -1,5 +1,7 @@
 """Resolution of the members' claims: the current owner of each partition."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +32,7 @@ class Claims:
     claimed: BoolArray
     contested: int
 
-    def completed_by(self, revoked: "Claims") -> "Claims":
+    def completed_by(self, revoked: Claims) -> Claims:
         """Return these claims, and those to partitions that no member claims here.
 
         Args:

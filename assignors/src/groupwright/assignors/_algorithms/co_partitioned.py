@@ -1,5 +1,7 @@
 """Computation of `co-partitioned-sticky`: the algorithms of `sticky` and `load-aware`, applied to bundles."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from groupwright.assignors._algorithms.bundles import Joined, bundle_partitions

@@ -1,5 +1,7 @@
 """Cooperative rebalancing: withholding partitions that another member has yet to revoke (KIP-429)."""
 
+from __future__ import annotations
+
 from groupwright.assignors._algorithms.check import check_assignment
 from groupwright.assignors._algorithms.claims import resolve_claims
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup

@@ -1,5 +1,7 @@
 """Group with members, topics and partitions as integers, for computing in arrays."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,7 +43,7 @@ class IndexedGroup:
     subscriber_sets: tuple[Int32Array, ...]
 
     @classmethod
-    def of(cls, group: Group) -> "IndexedGroup":
+    def of(cls, group: Group) -> IndexedGroup:
         """Create the indexed form of a group."""
         members = sorted_members(group.members)
         names = sorted_names(name for name, topic in group.topics.items() if topic.partitions)

@@ -1,5 +1,7 @@
 """Computation of `load-aware`: even loads, with as few moves as possible."""
 
+from __future__ import annotations
+
 import logging
 from dataclasses import dataclass
 

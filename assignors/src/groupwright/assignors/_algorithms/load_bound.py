@@ -1,5 +1,7 @@
 """Certified lower bounds of the largest load over capacity: no assignment can go below them."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from groupwright.assignors._algorithms.claims import Owners

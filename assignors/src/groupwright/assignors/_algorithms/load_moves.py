@@ -6,6 +6,8 @@ as excess. Small groups are tried several times with perturbed choices; in large
 released and placed at once.
 """
 
+from __future__ import annotations
+
 import random
 from collections.abc import Iterator
 from typing import NamedTuple

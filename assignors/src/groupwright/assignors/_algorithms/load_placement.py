@@ -4,6 +4,8 @@ The peak is the largest load over capacity. A step moves one partition off the b
 a lighter one, or passes one on through a third member.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from heapq import heapify, heapreplace
 from typing import NamedTuple

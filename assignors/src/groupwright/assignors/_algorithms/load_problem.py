@@ -1,5 +1,7 @@
 """Group as a load-balancing problem: partitions with weights, members with capacities."""
 
+from __future__ import annotations
+
 import logging
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,7 +45,7 @@ class LoadProblem:
     unit: float
 
     @classmethod
-    def of(cls, indexed: IndexedGroup, weights: FloatArray, capacities: FloatArray) -> "LoadProblem":
+    def of(cls, indexed: IndexedGroup, weights: FloatArray, capacities: FloatArray) -> LoadProblem:
         """Return the problem of a group.
 
         Args:

@@ -1,5 +1,7 @@
 """Reference: the best assignment that is known for a problem, whatever is owned, and its certified bound."""
 
+from __future__ import annotations
+
 import random
 from dataclasses import dataclass
 from functools import cached_property

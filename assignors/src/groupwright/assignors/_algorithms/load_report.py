@@ -1,5 +1,7 @@
 """Report on the loads of an assignment, and on the certified bound that no assignment can go below."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

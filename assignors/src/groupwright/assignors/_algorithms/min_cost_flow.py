@@ -1,5 +1,7 @@
 """Min-cost flow from partition classes to members, on bit sets."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -181,7 +183,7 @@ class MinCostFlow:
             self._build_layers(found, cheapest)
         return cheapest < _INFINITE
 
-    def _initial_frontier(self) -> "_Frontier":
+    def _initial_frontier(self) -> _Frontier:
         frontier = _Frontier()
         classes, members = bits_where(np.array(self.left) > 0), bits_where(np.array(self.excess) > 0)
         for potential, at in self._classes_by_potential.items():
@@ -195,9 +197,7 @@ class MinCostFlow:
         potentials = [potential for potential, at in self._members_by_potential.items() if sinks & at]
         return cost + min(potentials) - self._sink_potential if potentials else _INFINITE
 
-    def _relax_classes(
-        self, frontier: "_Frontier", cost: int, steps: int, classes: Bits, unseen: Bits
-    ) -> None:
+    def _relax_classes(self, frontier: _Frontier, cost: int, steps: int, classes: Bits, unseen: Bits) -> None:
         for partition_class in iter_bits(classes):
             at_origin = cost + self._class_potential[partition_class]
             for price, to in self._addition_prices(partition_class):
@@ -206,9 +206,7 @@ class MinCostFlow:
                     for potential, at in self._members_by_potential.items():
                         frontier.add(at_origin + price - potential, steps, 0, new & at)
 
-    def _relax_members(
-        self, frontier: "_Frontier", cost: int, steps: int, members: Bits, unseen: Bits
-    ) -> None:
+    def _relax_members(self, frontier: _Frontier, cost: int, steps: int, members: Bits, unseen: Bits) -> None:
         for member in iter_bits(members):
             at_origin = cost + self._member_potential[member]
             for price, to in self._removal_prices[member].items():

@@ -1,5 +1,7 @@
 """Partition classes: interchangeable partitions, counted instead of listed."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,7 +54,7 @@ class PartitionClasses:
         """Return `(classes,) int64`: the number of assigned partitions of each class in a flow."""
         return np.bincount(self.class_of_arc, flow, self.sizes.size).astype(np.int64)
 
-    def without_racks(self) -> "PartitionClasses":
+    def without_racks(self) -> PartitionClasses:
         """Return the same group with one class per subscriber set."""
         if (np.diff(self.subscriber_set) > 0).all():
             return self

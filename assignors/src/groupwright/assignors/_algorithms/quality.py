@@ -1,5 +1,7 @@
 """Quality of an assignment, and of the best possible assignment of the same group."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

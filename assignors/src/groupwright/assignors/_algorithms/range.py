@@ -1,5 +1,7 @@
 """Computation of `range`, with and without racks."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from groupwright.assignors._algorithms.indexed_group import IndexedGroup

@@ -1,5 +1,7 @@
 """Rack-aware `range` (KIP-881): partitions that match their owner's rack first, then the others in ranges."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice

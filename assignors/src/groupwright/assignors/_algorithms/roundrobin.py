@@ -1,5 +1,7 @@
 """Computation of `roundrobin`: the subscriber that each topic begins with."""
 
+from __future__ import annotations
+
 from bisect import bisect_left
 
 import numpy as np

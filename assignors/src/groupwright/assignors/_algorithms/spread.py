@@ -5,6 +5,8 @@ over its subscribers as evenly as these numbers allow: by a heuristic, which is 
 owned, all subscriptions are equal, and no racks matter.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from groupwright.assignors._algorithms.claims import Owners

@@ -1,5 +1,7 @@
 """Stickiness: the most balanced flow with the fewest rack mismatches and, of those, the fewest moves."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from groupwright.assignors._algorithms.balance import balance

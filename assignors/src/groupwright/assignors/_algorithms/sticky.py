@@ -1,5 +1,7 @@
 """Computation of `sticky` and `cooperative-sticky`: the best assignment given the owned partitions."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Sequence
 

@@ -1,5 +1,7 @@
 """Computation of the broker's `uniform`, for equal and for different subscriptions."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from heapq import heapreplace

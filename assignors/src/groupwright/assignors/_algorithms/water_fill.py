@@ -1,5 +1,7 @@
 """Water-filling: units go to the lowest levels."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from groupwright.assignors._model.arrays import Int64Array

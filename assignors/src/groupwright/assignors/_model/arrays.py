@@ -1,5 +1,7 @@
 """Array types of partitions and indexes, and the checks of arrays from applications."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from reprlib import repr as brief
 

@@ -1,5 +1,7 @@
 """Assignor interface and the rebalance protocols."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
@@ -52,12 +54,12 @@ class Assignor(ABC):
 
     name: str
     protocols: frozenset[RebalanceProtocol] = frozenset({RebalanceProtocol.EAGER})
-    weights: "WeightSource | None" = None
+    weights: WeightSource | None = None
     processing_times: Mapping[str, Mapping[int, float]] = MappingProxyType({})
     rebalance_protocol: RebalanceProtocol | None = None
 
     @abstractmethod
-    def assign(self, group: "Group") -> "Assignment | Plan":
+    def assign(self, group: Group) -> Assignment | Plan:
         """Assign the group's partitions.
 
         The result should depend on the group alone, not on the order of its members. A member may be left out
@@ -81,7 +83,7 @@ class Assignor(ABC):
         """
 
     def on_assignment(  # noqa: B027 - optional
-        self, assignment: "PartitionsByTopic", generation: int
+        self, assignment: PartitionsByTopic, generation: int
     ) -> None:
         """Handle this member's new assignment.
 

@@ -1,5 +1,7 @@
 """Columns: subscriptions, claims and assignment of many members, without a Python object per partition."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, repeat
@@ -44,7 +46,7 @@ class InternedNames(tuple[str, ...]):  # noqa: SLOT001 - a tuple's subclass can 
     indexes: TopicNumbers
 
     @classmethod
-    def of(cls, names: Iterable[str], table: tuple[str, ...], indexes: TopicNumbers) -> "InternedNames":
+    def of(cls, names: Iterable[str], table: tuple[str, ...], indexes: TopicNumbers) -> InternedNames:
         """Return the list of these names, which have these indexes in the table."""
         interned = cls(names)
         interned.table = table
@@ -69,7 +71,7 @@ class IndexedSubscriptions:
     topic: Int32Array
 
     @classmethod
-    def of(cls, members: Iterable[Member], topics: Sequence[str]) -> "IndexedSubscriptions":
+    def of(cls, members: Iterable[Member], topics: Sequence[str]) -> IndexedSubscriptions:
         """Return the members' subscriptions.
 
         Args:
@@ -178,7 +180,7 @@ class PartitionColumns:
             column.flags.writeable = False
 
     @classmethod
-    def of(cls, lists: Sequence[PartitionsByTopic]) -> "PartitionColumns":
+    def of(cls, lists: Sequence[PartitionsByTopic]) -> PartitionColumns:
         """Return these lists in columns.
 
         A list that is in columns already is copied as a slice of them. The other lists that are not empty
@@ -207,7 +209,7 @@ class PartitionColumns:
         return cls.concatenated(list(sources.values())).take(np.array(indexes, np.int64))
 
     @classmethod
-    def concatenated(cls, parts: Sequence["PartitionColumns"]) -> "PartitionColumns":
+    def concatenated(cls, parts: Sequence[PartitionColumns]) -> PartitionColumns:
         """Return the lists of all parts, concatenated."""
         if len(parts) == 1:
             return parts[0]
@@ -239,7 +241,7 @@ class PartitionColumns:
         """`(partitions,) int64`: the index of the list of each partition."""
         return np.repeat(np.arange(len(self)), self.counts)
 
-    def take(self, indexes: Int64Array) -> "PartitionColumns":
+    def take(self, indexes: Int64Array) -> PartitionColumns:
         """Return the lists with these indexes; the index after the last is an empty list."""
         if np.array_equal(indexes, np.arange(len(self))):
             return self
@@ -423,7 +425,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
     @classmethod
     def from_owners(
         cls, members: Sequence[str], owners: Mapping[str, Sequence[int] | IntegerArray]
-    ) -> "Assignment":
+    ) -> Assignment:
         """Return the assignment with these owners of all partitions. This form is fast to compute.
 
         Examples:
@@ -447,7 +449,7 @@ class Assignment(Mapping[str, PartitionsByTopic]):
     @classmethod
     def from_column(
         cls, members: Sequence[str], topics: tuple[str, ...], starts: Offsets, owner: IntegerArray
-    ) -> "Assignment":
+    ) -> Assignment:
         """Return the assignment with these owners of the partitions of all topics, concatenated.
 
         Args:

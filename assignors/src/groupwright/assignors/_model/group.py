@@ -1,5 +1,7 @@
 """Group as its leader sees it: members with their subscriptions and claims, and topics."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -45,13 +47,13 @@ class Topic:
 
     partitions: int
     racks: tuple[frozenset[str], ...] | None
-    weights: "npt.NDArray[np.float64] | None"
+    weights: npt.NDArray[np.float64] | None
 
     def __init__(
         self,
         partitions: int,
         racks: Sequence[Collection[str]] | None = None,
-        weights: "Sequence[float] | npt.NDArray[np.float64] | None" = None,
+        weights: Sequence[float] | npt.NDArray[np.float64] | None = None,
     ) -> None:
         """Create a topic.
 
@@ -72,7 +74,7 @@ class Topic:
         distinct: dict[frozenset[str], frozenset[str]] = {}
         return tuple(distinct.setdefault(frozen, frozen) for frozen in map(frozenset, racks))
 
-    def _weights(self, weights: "Sequence[float] | npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
+    def _weights(self, weights: Sequence[float] | npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         import numpy as np  # a topic without weights needs no arrays
 
         self._check_length("weights", len(weights))
@@ -161,7 +163,7 @@ class Member:
         instance_id: str | None,
         rack: str | None,
         user_data: bytes | None,
-    ) -> "Member":
+    ) -> Member:
         """Return a member with these attributes, unchecked."""
         made = cls.__new__(cls)
         made._set(id, topics, owned, generation, instance_id, rack, user_data)  # noqa: SLF001 - its own class

@@ -4,6 +4,8 @@ numpy is imported when the first array is created: a member that does not lead h
 assignment without numpy.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from operator import lt
@@ -23,7 +25,7 @@ _LAZY = frozenset({"names", "numbers", "partitions", "starts", "_topics", "_inde
 class ArraySource(Protocol):
     """Holder of the arrays of many lists of partitions."""
 
-    def arrays_of(self, index: int) -> "tuple[tuple[str, ...], TopicNumbers, Offsets, PartitionArray]":
+    def arrays_of(self, index: int) -> tuple[tuple[str, ...], TopicNumbers, Offsets, PartitionArray]:
         """Return the attributes `names`, `numbers`, `starts` and `partitions` of one list."""
         ...
 
@@ -83,10 +85,10 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
     __slots__ = ("_index_by_topic", "_topics", "ints", "names", "numbers", "partitions", "source", "starts")
 
     names: tuple[str, ...]
-    numbers: "TopicNumbers"
-    partitions: "PartitionArray"
-    starts: "Offsets"
-    source: "tuple[ArraySource, int] | None"
+    numbers: TopicNumbers
+    partitions: PartitionArray
+    starts: Offsets
+    source: tuple[ArraySource, int] | None
     ints: dict[str, tuple[int, ...]] | None
     _topics: tuple[str, ...] | None
     _index_by_topic: dict[str, int] | None
@@ -110,8 +112,8 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
 
     @classmethod
     def from_numbers(
-        cls, names: tuple[str, ...], numbers: "TopicNumbers", starts: "Offsets", partitions: "PartitionArray"
-    ) -> "PartitionsByTopic":
+        cls, names: tuple[str, ...], numbers: TopicNumbers, starts: Offsets, partitions: PartitionArray
+    ) -> PartitionsByTopic:
         """Return partitions with these attributes, unchecked."""
         made = cls.__new__(cls)
         made.source = made.ints = None
@@ -119,7 +121,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return made
 
     @classmethod
-    def from_columns(cls, columns: ArraySource, index: int) -> "PartitionsByTopic":
+    def from_columns(cls, columns: ArraySource, index: int) -> PartitionsByTopic:
         """Return the partitions of one list of the columns. Its arrays are sliced on first use."""
         made = cls.__new__(cls)
         made.source = columns, index
@@ -127,7 +129,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return made
 
     @classmethod
-    def of_ints(cls, partitions: Mapping[str, Iterable[int]]) -> "PartitionsByTopic":
+    def of_ints(cls, partitions: Mapping[str, Iterable[int]]) -> PartitionsByTopic:
         """Return partitions that are known to be 32-bit integers.
 
         Arrays are created on first use; encoding needs none.
@@ -167,9 +169,9 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
     def _set(
         self,
         names: tuple[str, ...],
-        numbers: "TopicNumbers",
-        starts: "Offsets",
-        partitions: "PartitionArray",
+        numbers: TopicNumbers,
+        starts: Offsets,
+        partitions: PartitionArray,
     ) -> None:
         self.names = names
         self.numbers = numbers
@@ -205,7 +207,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         """The number of partitions of all topics."""
         return self.partitions.size
 
-    def __getitem__(self, topic: str) -> "PartitionArray":
+    def __getitem__(self, topic: str) -> PartitionArray:
         """Return the topic's partitions, ascending."""
         index = self._indexes()[topic]
         return self.partitions[self.starts[index] : self.starts[index + 1]]
@@ -256,7 +258,7 @@ class PartitionsByTopic(Mapping[str, "PartitionArray"]):
         return f"{{{', '.join(shown)}}}"
 
 
-def _all_indexes(names: tuple[str, ...]) -> "TopicNumbers":
+def _all_indexes(names: tuple[str, ...]) -> TopicNumbers:
     import numpy as np
 
     return np.arange(len(names), dtype=np.int32)

@@ -1,5 +1,7 @@
 """Arithmetic of the weights that sources return."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Interface of the sources of weights."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -65,11 +67,11 @@ class WeightSource(ABC):
             measured: What the leader can find out about their partitions.
         """
 
-    def __add__(self, other: "WeightSource") -> "WeightSource":
+    def __add__(self, other: WeightSource) -> WeightSource:
         """Return a source of the sums. A weight that one of the two does not know is unknown."""
         return _Sum(self, other)
 
-    def __mul__(self, factor: float) -> "WeightSource":
+    def __mul__(self, factor: float) -> WeightSource:
         """Return a source of the products.
 
         Raises:

@@ -9,6 +9,8 @@ Nothing here raises. Malformed and unusual lists are marked as not valid, and `p
 those or raises the error.
 """
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
@@ -186,7 +188,7 @@ class BatchReader:
             yield members[first:end]
             first, before = end, int(sizes[min(end, members.size) - 1])
 
-    def _list_offsets(self, members: Int64Array, min_size: int, *, has_partitions: bool) -> "_ListOffsets":
+    def _list_offsets(self, members: Int64Array, min_size: int, *, has_partitions: bool) -> _ListOffsets:
         at, ends = self.at[members], self.ends[members]
         counts = unaligned_view(self._buffer, ">i4")[at].astype(np.int64)
         is_possible = (
@@ -197,7 +199,7 @@ class BatchReader:
             self._buffer, at, ends, np.where(valid, counts, 0), valid, has_partitions=has_partitions
         )
 
-    def _finish(self, members: Int64Array, lists: "_ListOffsets") -> None:
+    def _finish(self, members: Int64Array, lists: _ListOffsets) -> None:
         self.valid[members] = lists.valid
         at = self.at.copy()
         at[members] = np.where(lists.valid, lists.list_ends, at[members])

@@ -6,6 +6,8 @@ version. Unlike Kafka, strings that are not UTF-8 (Kafka replaces the invalid by
 (Kafka decodes null) are errors.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

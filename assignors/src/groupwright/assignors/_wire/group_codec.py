@@ -1,5 +1,7 @@
 """Group codec: decodes the subscriptions, and encodes the assignments, of all members at once."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -23,6 +23,8 @@ a leader reads the fields that it knows of any version, and ignores the bytes af
 untrusted: fields that are missing, and capacities out of range, have their defaults.
 """
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Mapping
 from types import MappingProxyType

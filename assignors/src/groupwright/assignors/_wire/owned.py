@@ -1,5 +1,7 @@
 """Claims of many members to partitions, in columns."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,13 +35,13 @@ class OwnedColumns(NamedTuple):
     generations: Int64Array
 
     @classmethod
-    def of(cls, owned: Sequence[Owned]) -> "OwnedColumns":
+    def of(cls, owned: Sequence[Owned]) -> OwnedColumns:
         """Return these claims in columns."""
         generations = np.array([of_member.generation for of_member in owned], np.int64)
         return cls(PartitionColumns.of([of_member.partitions for of_member in owned]), generations)
 
     @classmethod
-    def of_members(cls, group: Group, ids: Sequence[str]) -> "OwnedColumns":
+    def of_members(cls, group: Group, ids: Sequence[str]) -> OwnedColumns:
         """Return the claims in the subscriptions of the members with these ids."""
         members = {member.id: member for member in group.members}
         return cls.of([Owned(members[id_].owned, members[id_].generation) for id_ in ids])

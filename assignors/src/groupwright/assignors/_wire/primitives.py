@@ -1,5 +1,7 @@
 """Kafka primitive types: a bounds-checked reader, and writers."""
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Sequence
 from reprlib import repr as brief

@@ -3,6 +3,8 @@
 The data is untrusted. What cannot be decoded, negative numbers and NaN are unknown.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np

@@ -1,5 +1,7 @@
 """User data of Kafka's sticky assignors: the partitions that a member owned, and their generation."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from groupwright.assignors._model.group import NO_GENERATION

@@ -5,6 +5,8 @@ implements. Properties of connections are translated for the membership's own co
 they do not support raises `ConfigurationError`; none is ignored.
 """
 
+from __future__ import annotations
+
 import logging
 import math
 import re
@@ -130,7 +132,7 @@ class ConsumerConfig:
     """Configuration of librdkafka's handle."""
     network: NetworkConfig
     timing: Timing
-    assignors: "Mapping[str, Assignor]"
+    assignors: Mapping[str, Assignor]
     """The member's assignors by name, in order of preference; empty if the broker assigns."""
     rack: str | None
     auto_commit: bool

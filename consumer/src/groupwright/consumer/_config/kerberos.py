@@ -4,6 +4,8 @@ On the event loop, a slow KDC would delay heartbeats. `fetch_ticket` puts the ti
 cache, where the SASL mechanism finds it.
 """
 
+from __future__ import annotations
+
 import importlib
 
 _KDC_UNREACHABLE = 2_529_639_068  # KRB5_KDC_UNREACH as an unsigned 32-bit number, as GSSAPI returns it

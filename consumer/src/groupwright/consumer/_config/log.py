@@ -1,5 +1,7 @@
 """Logging: records name the client and its group."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import MutableMapping
 from typing import Any

@@ -1,5 +1,7 @@
 """Configuration of the membership's connections. Not in `_network`, which is imported when it is needed."""
 
+from __future__ import annotations
+
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -5,6 +5,8 @@ librdkafka's own OIDC client would fetch a token for librdkafka alone. `OidcClie
 are librdkafka's (rdkafka_sasl_oauthbearer_oidc.c).
 """
 
+from __future__ import annotations
+
 import base64
 import json
 import re

@@ -4,6 +4,8 @@ The properties are those that librdkafka reads, so that both authenticate in the
 membership's connections do not support raise `ConfigurationError` when the consumer is created.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import logging
 import ssl

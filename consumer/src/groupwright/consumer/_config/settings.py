@@ -5,6 +5,8 @@ that are not in the table are passed to librdkafka, which rejects unknown ones, 
 program can set.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum

@@ -1,5 +1,7 @@
 """``partition.assignment.strategy``: the assignors of one member, by preference."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 from groupwright.assignors import (

@@ -5,6 +5,8 @@ anonymous memory file on Linux (memfd), elsewhere to a temporary file that only 
 is removed after loading.
 """
 
+from __future__ import annotations
+
 import contextlib
 import importlib
 import os

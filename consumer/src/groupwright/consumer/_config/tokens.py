@@ -5,6 +5,8 @@ the consumer is constructed, and again after four fifths of a token's lifetime. 
 and keeps the token for the membership's connections, so that one call serves both.
 """
 
+from __future__ import annotations
+
 import logging
 import time
 from collections.abc import Callable, Mapping

@@ -6,6 +6,8 @@ assignment in the previous generation; if there was none, no partition counts as
 Only a member that leads imports this module, since it imports numpy.
 """
 
+from __future__ import annotations
+
 from groupwright.assignors import Assignment, Group, evaluate, evaluate_load
 from groupwright.core import GroupLoad, Leadership
 

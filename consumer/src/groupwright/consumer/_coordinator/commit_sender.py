@@ -1,5 +1,7 @@
 """Sends the queued commits to the coordinator, one request at a time, and fails those that are late."""
 
+from __future__ import annotations
+
 import math
 import threading
 import time

@@ -1,5 +1,7 @@
 """Committed offsets: the newest ones of the partitions of an assignment, which start there."""
 
+from __future__ import annotations
+
 import threading
 
 from groupwright.consumer._protocol.model import Offsets

@@ -1,5 +1,7 @@
 """Diagnostics: error messages that say why a member cannot be in its group, and what to change."""
 
+from __future__ import annotations
+
 import re
 import time
 from collections.abc import Iterable

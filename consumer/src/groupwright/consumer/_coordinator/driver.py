@@ -5,6 +5,8 @@ to the `Consumer`, so that the garbage collector can finalize a consumer that wa
 membership.
 """
 
+from __future__ import annotations
+
 import logging
 import math
 import time

@@ -4,6 +4,8 @@ A forked child has librdkafka's memory and locks, but none of its threads. Destr
 threads, so the child would hang or crash.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 import threading
@@ -13,7 +15,7 @@ from contextlib import contextmanager
 
 _forking = threading.RLock()
 """Held by a thread that forks, and by one during whose work no other thread may fork."""
-_handles: "weakref.WeakValueDictionary[int, object]" = weakref.WeakValueDictionary()
+_handles: weakref.WeakValueDictionary[int, object] = weakref.WeakValueDictionary()
 """By identity: a user's subclass may not be hashable."""
 _collecting = False
 """True if the garbage collector was enabled before the fork."""

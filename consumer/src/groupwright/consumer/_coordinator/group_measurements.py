@@ -1,5 +1,7 @@
 """Measurements for the weights of a group's partitions: offsets on brokers, and members' processing times."""
 
+from __future__ import annotations
+
 import math
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping

@@ -1,5 +1,7 @@
 """Queue of events from the network thread to the polling thread."""
 
+from __future__ import annotations
+
 import threading
 import time
 from collections import deque
@@ -45,7 +47,7 @@ class LoadChecked:
 
     generation: int
     outcome: LoadCheckOutcome
-    found: "LoadCheck | None" = None
+    found: LoadCheck | None = None
     """None if the check failed."""
     ended_at: float = field(default_factory=time.time)
 

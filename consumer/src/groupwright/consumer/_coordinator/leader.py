@@ -4,6 +4,8 @@ Decoding and assigning run on a thread of their own, so that heartbeats continue
 takes. That thread also imports numpy, which a member that never leads does not need.
 """
 
+from __future__ import annotations
+
 import functools
 import logging
 import math
@@ -119,7 +121,7 @@ class Leader:
 
         must_withhold = self._cooperative and not isinstance(assignor, CooperativeStickyAssignor)
 
-        def assign_and_encode() -> "tuple[Group, Assignment, dict[str, bytes], bool]":
+        def assign_and_encode() -> tuple[Group, Assignment, dict[str, bytes], bool]:
             weighed = self._weigh(assignor, members, topics.topics, generation)
             group, assignment = assigning.assign_members(
                 assignor, members, weighed, cooperative=must_withhold
@@ -143,7 +145,7 @@ class Leader:
         change = self._record(generation, group, assignment)
         return GroupAssignment(encoded, subscribed, topics, change, undecodable)
 
-    def _warn_of(self, decoded: "DecodedMembers") -> None:
+    def _warn_of(self, decoded: DecodedMembers) -> None:
         """Warn of the members that could not be decoded, unless the last rebalance had the same reasons."""
         reasons, known = decoded.undecodable, self._undecodable
         self._undecodable = reasons
@@ -173,10 +175,10 @@ class Leader:
     def _weigh(
         self,
         assignor: Assignor,
-        members: "Sequence[Member]",
-        topics: "Mapping[str, Topic]",
+        members: Sequence[Member],
+        topics: Mapping[str, Topic],
         generation: int,
-    ) -> "Mapping[str, Topic]":
+    ) -> Mapping[str, Topic]:
         """Return the topics with the weights that the assignor's source finds; on the assigning thread.
 
         The weights of the last assignment are used again in two cases: that assignment has withheld
@@ -220,7 +222,7 @@ class Leader:
             )
         return former if fits else topics
 
-    def _record(self, generation: int, group: "Group", assignment: "Assignment") -> str | None:
+    def _record(self, generation: int, group: Group, assignment: Assignment) -> str | None:
         """Remember the assignment for `evaluate` and the next generation; return the change of members."""
         last, self._previous = self._previous, (generation, assignment)
         previous = last[1] if last is not None and last[0] == generation - 1 else None
@@ -258,7 +260,7 @@ class Leader:
         """Return whether this leader assigned the generation by weights, so that `check_load` applies."""
         return self._checkable is not None and self._checkable[0] == generation
 
-    async def check_load(self, generation: int) -> "LoadCheck | None":
+    async def check_load(self, generation: int) -> LoadCheck | None:
         """Weigh the partitions again; return what a rebalance would change, or None if it is too late.
 
         Raises:
@@ -268,7 +270,7 @@ class Leader:
             return None
         _, assignor, group, assignment = self._checkable
 
-        def check() -> "LoadCheck":
+        def check() -> LoadCheck:
             topics = self._weigh(assignor, group.members, group.topics, generation)
             return assigning.check_load(assignor, assigning.Group(group.members, topics), assignment)
 
@@ -328,7 +330,7 @@ class Leader:
         return result
 
 
-def _decode(joined: Sequence[JoinedMember], assignor: Assignor) -> "tuple[DecodedMembers, frozenset[str]]":
+def _decode(joined: Sequence[JoinedMember], assignor: Assignor) -> tuple[DecodedMembers, frozenset[str]]:
     """Return the members, and all topics that they subscribe to."""
     _import_numpy()
     decoded = assigning.decode_members(joined, assignor)

@@ -1,5 +1,7 @@
 """Load checker: has the group rebalance once its members' loads are uneven, and reports each check."""
 
+from __future__ import annotations
+
 import logging
 import math
 import random

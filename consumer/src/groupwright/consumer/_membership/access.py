@@ -21,6 +21,8 @@ returns (`seek`, `subscribe`, `assign` and similar) needs more than the handle: 
 guard for that time, and re-enters.
 """
 
+from __future__ import annotations
+
 import functools
 import os
 import threading
@@ -364,7 +366,7 @@ def never() -> bool:
     return False
 
 
-def _reset_in_child(reference: "weakref.ref[AccessGuard]") -> None:
+def _reset_in_child(reference: weakref.ref[AccessGuard]) -> None:
     guard = reference()
     if guard is not None:
         guard.fast_path_until = 0.0

@@ -7,6 +7,8 @@ An exception of a callback does not end the rebalance. It is recorded in `Failur
 once, after the rebalance; the callback is not called again.
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 import math

@@ -5,6 +5,8 @@ the polling thread commits, since positions are read from librdkafka's handle, w
 uses. If the application does not poll, a new thread reads the positions and commits, once.
 """
 
+from __future__ import annotations
+
 import math
 import threading
 import weakref
@@ -106,7 +108,7 @@ class BusyCommits:
         self._ended = True
 
 
-def _commit(committer: "weakref.ref[AutoCommitter]", handle: "weakref.ref[Handle]") -> None:
+def _commit(committer: weakref.ref[AutoCommitter], handle: weakref.ref[Handle]) -> None:
     live_handle, live_committer = handle(), committer()
     if live_handle is not None and live_committer is not None:
         with suppress(RuntimeError):  # the consumer was closed meanwhile, which commits

@@ -1,5 +1,7 @@
 """Checks of the application's arguments, and a guard against exceptions of its callbacks."""
 
+from __future__ import annotations
+
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping

@@ -5,6 +5,8 @@ events, `ManualAssignment` the application's changes of the assignment, and `Com
 creates and connects the parts.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """`CollectionHook`: calls a function once the object that has it as an attribute is garbage-collected."""
 
+from __future__ import annotations
+
 import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, Self

@@ -1,5 +1,7 @@
 """Committer: makes the application's and automatic commits, and reports their results."""
 
+from __future__ import annotations
+
 import math
 import threading
 import time

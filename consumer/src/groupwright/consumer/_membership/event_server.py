@@ -1,5 +1,7 @@
 """Event server: applies the events of the network thread to librdkafka's handle, on the polling thread."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import time

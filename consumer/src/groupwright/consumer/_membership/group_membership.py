@@ -1,5 +1,7 @@
 """`GroupMembership`: the interface of both memberships."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 

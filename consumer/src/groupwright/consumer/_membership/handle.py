@@ -8,6 +8,8 @@ With the classic protocol, partitions are assigned by hand, without a native sub
 no group for the broker, commits nothing, and has no ``max.poll.interval.ms``.
 """
 
+from __future__ import annotations
+
 from typing import Any, Protocol, cast
 
 import confluent_kafka

@@ -12,6 +12,8 @@ closed and created again, in the same Python object, and continues at the applic
 is not affected.
 """
 
+from __future__ import annotations
+
 import logging
 import math
 import time

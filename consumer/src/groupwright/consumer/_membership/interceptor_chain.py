@@ -1,5 +1,7 @@
 """Chain of the consumer's interceptors (KIP-42)."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Sequence
 

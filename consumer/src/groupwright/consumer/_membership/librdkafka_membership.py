@@ -1,5 +1,7 @@
 """librdkafka's own membership (``group.protocol=consumer``, KIP-848): the broker assigns."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Sequence
 from typing import Any

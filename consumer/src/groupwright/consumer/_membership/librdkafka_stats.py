@@ -1,5 +1,7 @@
 """librdkafka's statistics, with commits, prefetched messages and the group's state added. Pure."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from typing import Any

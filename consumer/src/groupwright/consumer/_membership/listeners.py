@@ -1,5 +1,7 @@
 """Listeners of one consumer, which receive the record of each rebalance."""
 
+from __future__ import annotations
+
 import logging
 
 from groupwright.core import RebalanceListener

@@ -1,5 +1,7 @@
 """Changes of the assignment by the application: `assign`, `unassign`, their incremental forms, and `seek`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition

@@ -4,6 +4,8 @@ Since 2.13, confluent-kafka's `Message` can be instantiated. With an older relea
 which has the same methods.
 """
 
+from __future__ import annotations
+
 from typing import Any, cast
 
 from confluent_kafka import KafkaError, Message

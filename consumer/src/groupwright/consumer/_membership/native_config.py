@@ -1,11 +1,12 @@
 """Configuration of librdkafka's handle in a `ClassicMembership`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._membership.callbacks import Failures, guard_native_callbacks
-from groupwright.consumer._membership.librdkafka_stats import with_group_state
 from groupwright.consumer._membership.offset_tracker import OffsetTracker
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 from groupwright.consumer._protocol.membership import Membership
@@ -38,6 +39,8 @@ class NativeConfig:
 
     def _with_group_state(self, stats_cb: Callable[[str], object]) -> Callable[[str], object]:
         """Return a ``stats_cb`` that first adds the group's state, which librdkafka does not have."""
+        from groupwright.consumer._membership.librdkafka_stats import with_group_state
+
         read_uncommitted = self._config.native.get("isolation.level") == "read_uncommitted"
 
         def call(text: str) -> object:

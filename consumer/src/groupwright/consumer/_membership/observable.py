@@ -1,5 +1,7 @@
 """Observable part of a consumer, for instrumentation."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from time import monotonic

@@ -3,6 +3,8 @@
 ListOffsets for "beginning" and "end", sent by the network thread without blocking a poll.
 """
 
+from __future__ import annotations
+
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, MutableMapping

@@ -9,6 +9,8 @@ signal handler may do so inside of such an operation: the lock is reentrant, and
 are iterated over, which no handler interrupts.
 """
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Iterable, Mapping
 

@@ -1,5 +1,7 @@
 """Ownership: the partitions that the application owns, and as which member, on the polling thread."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterable
 

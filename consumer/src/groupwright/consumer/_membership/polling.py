@@ -12,6 +12,8 @@ The thread is inside (`access.exclusive`) for the whole call. If an exception en
 handler, the next call returns what it had taken.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from time import monotonic
 from typing import Any

@@ -12,6 +12,8 @@ raises inside the native call, confluent-kafka drops the whole batch; `PrefetchB
 returns the offsets to seek to.
 """
 
+from __future__ import annotations
+
 import threading
 from bisect import bisect_left
 from collections import deque
@@ -117,7 +119,7 @@ class PrefetchBuffer:
             self.cut_short = True
             raise
 
-    def _note(self, messages: "deque[Message] | list[Message]", before: int) -> None:
+    def _note(self, messages: deque[Message] | list[Message], before: int) -> None:
         """Note what a native call has added after the first messages."""
         if len(messages) > before:
             self._record_reached(messages, before)

@@ -5,6 +5,8 @@ one that `poll` has returned, until its next call. So measuring costs `poll` not
 native call, however fast messages are. An application with workers tells which messages they work on.
 """
 
+from __future__ import annotations
+
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Rebalance reporter: reports each rebalance and each load check."""
 
+from __future__ import annotations
+
 import dataclasses
 import logging
 import time

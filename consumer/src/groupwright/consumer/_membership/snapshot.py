@@ -1,5 +1,7 @@
 """The snapshot of Groupwright's own membership."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -14,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def snapshot_of(
-    membership: "Membership",
-    requests: "RequestStats",
-    guard: "AccessGuard",
+    membership: Membership,
+    requests: RequestStats,
+    guard: AccessGuard,
     start_offsets: Mapping[TopicPartitionKey, int],
     paused: frozenset[TopicPartitionKey],
-    timing: "Timing",
+    timing: Timing,
 ) -> MembershipSnapshot:
     """Return the snapshot of Groupwright's own membership. Safe from any thread; it takes no lock."""
     answered, now = requests.heartbeat_answered, time.monotonic()

@@ -1,5 +1,7 @@
 """Wiring of a `ClassicMembership`: creates its parts, and connects them."""
 
+from __future__ import annotations
+
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._config.log import GroupLog
 from groupwright.consumer._coordinator.committed_offsets import CommittedOffsets

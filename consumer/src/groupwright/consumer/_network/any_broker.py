@@ -1,5 +1,7 @@
 """Requests to any broker: the next one is asked as soon as one has failed or takes long."""
 
+from __future__ import annotations
+
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping

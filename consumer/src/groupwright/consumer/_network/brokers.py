@@ -1,5 +1,7 @@
 """Connections to the brokers of a cluster, and requests to any of them."""
 
+from __future__ import annotations
+
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -223,18 +225,18 @@ class Brokers(Loop):
 
     # --- Requests to one broker
 
-    async def send_to(self, request: Request, node: "Node", timeout: float | None) -> Message:
+    async def send_to(self, request: Request, node: Node, timeout: float | None) -> Message:
         """Send a request over the connection to a node, a new one if there is none; return its response."""
         return await self._connection(node).send(request, timeout)
 
-    async def _await_connection(self, node: "Node", timeout: float | None = None) -> Connection:
+    async def _await_connection(self, node: Node, timeout: float | None = None) -> Connection:
         """Return the connection to a node once it is open; `timeout` is that of a new one."""
         await self.sleep(self._known.delay(node.address, time.monotonic()))
         connection = self._connection(node, timeout)
         await connection.opened()
         return connection
 
-    def _connection(self, node: "Node", timeout: float | None = None) -> Connection:
+    def _connection(self, node: Node, timeout: float | None = None) -> Connection:
         """Return the connection to a node; open one if there is none.
 
         Raises:

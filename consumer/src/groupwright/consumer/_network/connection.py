@@ -1,5 +1,7 @@
 """A connection to one broker: it opens itself, authenticates, and sends requests."""
 
+from __future__ import annotations
+
 import logging
 import random
 import time
@@ -17,7 +19,6 @@ from groupwright.consumer._config.kerberos import (
 )
 from groupwright.consumer._config.network_config import Transport
 from groupwright.consumer._config.security import Security
-from groupwright.consumer._network import sasl
 from groupwright.consumer._network.connection_errors import RequestRefusedError, RequestTimedOutError
 from groupwright.consumer._network.event_loop import Future, Loop, Timer
 from groupwright.consumer._network.handshake import (
@@ -235,6 +236,8 @@ class Connection:
         settings, security = self._settings, self._settings.security
         if security.mechanism is None:
             return
+        from groupwright.consumer._network import sasl
+
         exchange = sasl.exchange(security, settings.username, settings.password, self._address.host)
         lifetime = await self._run(
             authenticate(security.mechanism, security.protocol, self._versions, exchange), deadline

@@ -1,5 +1,7 @@
 """Errors of connections. Those of TLS name the setting that is probably wrong."""
 
+from __future__ import annotations
+
 import ssl
 
 from confluent_kafka import KafkaError

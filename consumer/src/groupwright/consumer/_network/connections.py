@@ -5,6 +5,8 @@
 delays every request that follows it on the connection.
 """
 
+from __future__ import annotations
+
 import contextlib
 import time
 from collections.abc import Collection, Iterable, Mapping, MutableMapping

@@ -4,6 +4,8 @@ Coroutines await a `Future`: a result, a time, or a socket that is ready. The lo
 calls of other threads alone.
 """
 
+from __future__ import annotations
+
 import contextlib
 import heapq
 import itertools
@@ -62,7 +64,7 @@ class Future:
             for callback in callbacks:
                 callback()
 
-    def __await__(self) -> Generator["Future", None, Any]:
+    def __await__(self) -> Generator[Future, None, Any]:
         """Wait for the result."""
         if not self.is_done:
             yield self
@@ -76,7 +78,7 @@ class Timer:
 
     __slots__ = ("_loop", "function")
 
-    def __init__(self, loop: "Loop", function: Callable[[], object]) -> None:
+    def __init__(self, loop: Loop, function: Callable[[], object]) -> None:
         """Create it for a function, which becomes None when the timer has run or is cancelled."""
         self._loop = loop
         self.function: Callable[[], object] | None = function

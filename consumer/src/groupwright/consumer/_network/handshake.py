@@ -3,13 +3,14 @@
 Each is a generator: it yields a request with its version, and is sent the response.
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator, Mapping
 
 from confluent_kafka import KafkaError
 
 from groupwright.consumer._config.version import VERSION
 from groupwright.consumer._network.connection_errors import RequestRefusedError
-from groupwright.consumer._network.sasl import Exchange
 from groupwright.consumer._protocol.model import DisconnectedError
 from groupwright.core.kafka_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from groupwright.core.wire_format import Api, Message, Request, UnsupportedVersionError
@@ -36,7 +37,7 @@ def negotiate_versions() -> Generator[VersionedRequest, Message, Versions]:
 
 
 def authenticate(
-    mechanism: str, protocol: str, versions: Versions, exchange: Exchange
+    mechanism: str, protocol: str, versions: Versions, exchange: Generator[bytes, bytes, None]
 ) -> Generator[VersionedRequest, Message, float]:
     """Authenticate the client; also again on the same connection (KIP-368).
 

@@ -1,5 +1,7 @@
 """Requests in flight on a connection, without input or output: bytes to send, and responses in bytes."""
 
+from __future__ import annotations
+
 import struct
 from collections import deque
 from collections.abc import Iterator

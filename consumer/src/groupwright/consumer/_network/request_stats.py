@@ -3,6 +3,8 @@
 The network thread updates them, and any thread may read them: each update and each copy of a dict is atomic.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

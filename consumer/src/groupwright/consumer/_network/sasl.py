@@ -4,6 +4,8 @@ Each mechanism is a generator: it yields a message of the client, and is sent th
 returns once the broker has authenticated the client.
 """
 
+from __future__ import annotations
+
 import base64
 import binascii
 import hashlib

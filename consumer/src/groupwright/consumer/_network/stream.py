@@ -3,8 +3,9 @@
 Names are resolved on separate threads, so that a slow server does not delay heartbeats.
 """
 
+from __future__ import annotations
+
 import contextlib
-import ipaddress
 import os
 import socket
 import ssl
@@ -263,11 +264,12 @@ async def _resolve(loop: Loop, address: Address, deadline: float, family: int) -
 
 
 def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+    """Return whether this is an IP address, of version 6 also with its zone."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError, ValueError):  # ValueError for a name with a null character
+            socket.inet_pton(family, host.partition("%")[0])
+            return True
+    return False
 
 
 async def _wait_until(loop: Loop, sock: socket.socket, event: int, deadline: float) -> None:

@@ -7,6 +7,8 @@ Workers are threads or asyncio's tasks; the engine knows only that they call `ta
 calls of the consumer are made by the polling thread, also those of the rebalance callbacks.
 """
 
+from __future__ import annotations
+
 import logging
 import threading
 import time

@@ -9,6 +9,8 @@ Pure: no threads, no clock, no client. Three ideas:
   behind one that is not done stays uncommitted, and comes again if the process ends.
 """
 
+from __future__ import annotations
+
 import heapq
 import itertools
 from collections import deque

@@ -3,6 +3,8 @@
 The driver passes the one reply of each request to `Membership.reply`, whose table says what it does.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

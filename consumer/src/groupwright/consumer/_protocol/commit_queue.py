@@ -5,6 +5,8 @@ wait meanwhile are merged into the next request; a partition's latest offset win
 retried goes back to the front of the queue, until its deadline.
 """
 
+from __future__ import annotations
+
 import math
 import time
 from collections import deque

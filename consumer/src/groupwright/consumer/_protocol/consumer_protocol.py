@@ -1,5 +1,7 @@
 """Conversion of the membership's partitions to and from ConsumerProtocol bytes."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress

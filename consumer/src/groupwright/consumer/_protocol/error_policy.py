@@ -4,6 +4,8 @@ The codes are those that Kafka's group coordinator sends (GroupMetadataManager, 
 to do is what Kafka's AbstractCoordinator and ConsumerCoordinator do, except where a comment says otherwise.
 """
 
+from __future__ import annotations
+
 from enum import Enum, auto
 
 from groupwright.core import ErrorCode

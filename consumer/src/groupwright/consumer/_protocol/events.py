@@ -5,6 +5,8 @@ So the membership uses neither: it returns events, the network thread puts them 
 `Consumer` takes them between two native polls.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 from groupwright.consumer._protocol.model import MemberIdentity, Offsets

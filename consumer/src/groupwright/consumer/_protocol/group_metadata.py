@@ -5,6 +5,8 @@ transaction that commits offsets for a stale one. So the membership's identity i
 format.
 """
 
+from __future__ import annotations
+
 from groupwright.consumer._protocol.model import MemberIdentity
 from groupwright.core.group_metadata import GroupMetadata
 

@@ -5,6 +5,8 @@ that the cluster has named and `bootstrap.servers` are one list, from which no f
 bootstrapping again (KIP-899, KIP-1102) needs no step and no time of its own.
 """
 
+from __future__ import annotations
+
 import math
 import random
 from collections.abc import Collection, Iterable, Mapping

@@ -15,6 +15,8 @@ Sources: KIP-62, KIP-345, KIP-394, KIP-429, KIP-559, KIP-792, KIP-800, KIP-814; 
 and ConsumerCoordinator.
 """
 
+from __future__ import annotations
+
 import math
 import random
 from collections.abc import Callable

@@ -8,6 +8,8 @@ Everything else is data that these machines do not determine, such as the partit
 and `check_invariants` say which combinations are legal. The tests check them after every input.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

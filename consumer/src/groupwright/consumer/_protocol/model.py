@@ -4,6 +4,8 @@ They have only the fields that the membership needs; `_network` converts them to
 Field names are Kafka's. Partitions are grouped by topic, in ascending order.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -72,7 +74,7 @@ class JoinGroupResponse:
     protocol: str | None = None
     leader: str = ""
     member_id: str = ""
-    members: "tuple[JoinedMember, ...]" = ()
+    members: tuple[JoinedMember, ...] = ()
     skip_assignment: bool = False
 
 
@@ -136,16 +138,16 @@ class GroupDescription:
 class MetadataResponse:
     """Metadata's response: the fields that the group needs."""
 
-    topics: "Mapping[str, Topic]" = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
     """The topics that exist, by name, with their partitions and racks."""
     internal: frozenset[str] = frozenset()
     """Kafka's internal topics, such as ``__consumer_offsets``."""
     unauthorized: frozenset[str] = frozenset()
     """Topics that were requested by name, and that this client is not authorized to describe (Java's
     `Cluster.unauthorizedTopics`)."""
-    replicas: "Mapping[str, tuple[tuple[int, ...], ...]]" = field(default_factory=dict)
+    replicas: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     """By topic and partition, the brokers' ids of all replicas, offline ones too."""
-    racks: "Mapping[int, str | None]" = field(default_factory=dict)
+    racks: Mapping[int, str | None] = field(default_factory=dict)
     """The racks of all brokers that were ever listed, by id; None for a broker without a rack.
 
     Metadata lists live brokers only. The rack of a broker that was never listed is unknown.

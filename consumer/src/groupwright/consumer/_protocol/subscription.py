@@ -6,6 +6,8 @@ librdkafka has POSIX extended expressions; ``. * + ? | ( ) [ ] { } ^ $``, and pu
 mean the same in both.
 """
 
+from __future__ import annotations
+
 import re
 import warnings
 from collections.abc import Iterable

@@ -1,5 +1,7 @@
 """Timeline: how long each phase of one rebalance takes, and what else listeners learn of it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

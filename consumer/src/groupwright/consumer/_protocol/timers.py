@@ -1,5 +1,7 @@
 """Timers of a membership. Pure: every method takes the time, and none waits."""
 
+from __future__ import annotations
+
 import math
 import random
 import time

@@ -14,6 +14,8 @@ forever.
 Sources: Kafka's ConsumerCoordinator.MetadataSnapshot (KAFKA-3949, KAFKA-9815), KIP-881.
 """
 
+from __future__ import annotations
+
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

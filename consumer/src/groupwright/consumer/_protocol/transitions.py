@@ -64,6 +64,8 @@ Transitions that need an explanation:
 - A member that unsubscribes or closes keeps its `State`: it may commit while its generation lasts.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import Enum
 from typing import TypeVar

@@ -6,6 +6,8 @@ acquired its lock, or right before it releases the lock, leaves the lock held, a
 blocks forever. A `threading.Lock` is safe: CPython acquires and releases it within one bytecode each.
 """
 
+from __future__ import annotations
+
 import contextlib
 import threading
 

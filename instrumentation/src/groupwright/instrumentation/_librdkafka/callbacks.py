@@ -4,6 +4,8 @@ confluent-kafka accepts these callbacks only in the constructor, so they are wra
 application's own callbacks still run, with the same arguments, and their exceptions propagate as before.
 """
 
+from __future__ import annotations
+
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping

@@ -1,5 +1,7 @@
 """Log ends of partitions that librdkafka does not fetch, looked up by an admin client."""
 
+from __future__ import annotations
+
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping

@@ -1,5 +1,7 @@
 """The state of a membership that librdkafka holds, from its statistics."""
 
+from __future__ import annotations
+
 import threading
 from dataclasses import replace
 

@@ -5,6 +5,8 @@ It keeps only what the catalogue shows: of 1 MB of JSON for 1,000 partitions, ab
 Sources: librdkafka's STATISTICS.md; rd_kafka_stats_emit_all.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """State of a consumer, from which the gauges of its rebalances are read."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -42,16 +44,16 @@ class ConsumerState:
         """Return the number of owned partitions; 0 for a topic whose last one was revoked or lost."""
         return {**dict.fromkeys(sorted(self.topics), 0), **Counter(topic for topic, _ in self.owned)}
 
-    def after_addition(self, added: Partitions) -> "ConsumerState":
+    def after_addition(self, added: Partitions) -> ConsumerState:
         """Return the state after partitions were assigned."""
         keys = keys_of(added)
         return replace(self, owned=self.owned | keys, topics=self.topics | {topic for topic, _ in keys})
 
-    def after_assignment(self, partitions: Partitions) -> "ConsumerState":
+    def after_assignment(self, partitions: Partitions) -> ConsumerState:
         """Return the state after a rebalance that led to these owned partitions."""
         return replace(self, owned=frozenset()).after_addition(partitions)
 
-    def after_removal(self, removed: Partitions) -> "ConsumerState":
+    def after_removal(self, removed: Partitions) -> ConsumerState:
         """Return the state after partitions were revoked or lost."""
         keys = keys_of(removed)
         return replace(self, owned=self.owned - keys, topics=self.topics | {topic for topic, _ in keys})

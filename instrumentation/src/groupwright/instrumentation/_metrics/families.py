@@ -1,5 +1,7 @@
 """The counters and histograms of one registry, made from the catalogue."""
 
+from __future__ import annotations
+
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,5 +1,7 @@
 """Values of gauges at a scrape, where several clients may share a series."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 
 from groupwright.core.metrics import MetricType

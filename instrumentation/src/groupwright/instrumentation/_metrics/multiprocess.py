@@ -6,6 +6,8 @@ writes its values every few seconds, to files of prometheus-client's format. The
 longer exists are removed by the others, as `mark_process_dead` does for those of prometheus-client.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Iterable, Mapping

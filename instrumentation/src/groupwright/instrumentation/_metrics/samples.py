@@ -4,6 +4,8 @@ A counter's sample is a total since the client was created. prometheus-client's 
 `CounterIncrements` returns the increments of these totals between scrapes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 

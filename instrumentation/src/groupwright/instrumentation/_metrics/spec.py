@@ -1,5 +1,7 @@
 """The description of a client's metric."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import StrEnum
 

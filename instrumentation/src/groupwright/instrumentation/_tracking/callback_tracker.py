@@ -4,6 +4,8 @@ The tracker knows no client class: `wrapped_consumer` and `wrapped_aio` report t
 Its own failures never reach the application; they go to `LibrdkafkaCallbacks.on_failure`.
 """
 
+from __future__ import annotations
+
 import math
 import threading
 import time

@@ -14,6 +14,8 @@ The log's end is that of librdkafka's last fetch. librdkafka does not fetch a pa
 while its queue of prefetched messages is full: then the end must be looked up.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The metrics of one consumer's workers, read at each scrape."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 

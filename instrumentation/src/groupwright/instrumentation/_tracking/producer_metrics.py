@@ -1,5 +1,7 @@
 """One producer's metrics, from its statistics and its errors."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterator
 

@@ -1,5 +1,7 @@
 """The thread that writes a collector's gauges in prometheus-client's multiprocess mode."""
 
+from __future__ import annotations
+
 import atexit
 import itertools
 import logging

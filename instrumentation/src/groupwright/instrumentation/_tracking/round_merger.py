@@ -6,6 +6,8 @@ The other members report each round by itself, and cannot know whether another f
 round is held for `settle` seconds before it ends the rebalance.
 """
 
+from __future__ import annotations
+
 import math
 
 from groupwright.core import Rebalance

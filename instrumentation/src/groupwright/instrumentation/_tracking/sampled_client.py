@@ -1,5 +1,7 @@
 """A client whose metrics are read at each scrape, and not from its rebalances."""
 
+from __future__ import annotations
+
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -21,7 +23,7 @@ class SampledClient(Generic[C]):
         client: C,
         read: Callable[[C | None], Iterable[Sample]],
         families: Families,
-        on_removed: Callable[["SampledClient[C]"], None],
+        on_removed: Callable[[SampledClient[C]], None],
     ) -> None:
         """Use a method of `Metrics`, which adds it to the collector.
 

@@ -1,5 +1,7 @@
 """What a share consumer acquires and acknowledges (KIP-932), told by its calls."""
 
+from __future__ import annotations
+
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

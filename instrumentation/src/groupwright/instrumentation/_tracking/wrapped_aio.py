@@ -3,6 +3,8 @@
 Imported on first use, since it imports asyncio.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from typing import Any

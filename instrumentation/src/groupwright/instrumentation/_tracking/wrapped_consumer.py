@@ -5,6 +5,8 @@ class derived from it: `DeserializingConsumer` and an application's subclasses c
 ``super()`` calls reach the wrapper.
 """
 
+from __future__ import annotations
+
 import functools
 import time
 import types

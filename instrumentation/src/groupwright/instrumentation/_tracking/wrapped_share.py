@@ -1,5 +1,7 @@
 """A share consumer whose calls and acknowledgements are counted. Needs confluent-kafka 2.15 or later."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 

@@ -4,6 +4,8 @@ Sources: Kafka's documentation of consumer configs; KIP-62, KIP-345, KIP-429, KI
 CONFIGURATION.md.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,5 +1,7 @@
 """The result of a rule of advice."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import StrEnum
 

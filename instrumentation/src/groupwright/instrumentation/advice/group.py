@@ -1,5 +1,7 @@
 """Rules that compare a consumer's configuration with a broker's limits, and with its group's description."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

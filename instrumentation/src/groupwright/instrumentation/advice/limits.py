@@ -1,5 +1,7 @@
 """Limits of brokers, which advice must not exceed."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 _LONGEST_POLL_INTERVAL_MS = 86_400_000  # librdkafka's limit

@@ -5,6 +5,8 @@ partitions were added to that topic, most ids hash to another one. Brokers count
 start, so they look for the group in its new partition from their next restart on.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 

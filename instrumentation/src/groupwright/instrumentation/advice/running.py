@@ -3,6 +3,8 @@
 A rule reports at most once in `WINDOW` seconds.
 """
 
+from __future__ import annotations
+
 from collections import Counter, deque
 from collections.abc import Iterator
 

@@ -4,6 +4,8 @@ A member is cooperative if all assignors in its list are. librdkafka rejects a l
 Groupwright's and Java's consumers accept it, and are eager with it (KIP-429).
 """
 
+from __future__ import annotations
+
 from groupwright.core import assignor_traits
 
 LIBRDKAFKA = frozenset(name for name, traits in assignor_traits.ASSIGNORS.items() if traits.in_librdkafka)
