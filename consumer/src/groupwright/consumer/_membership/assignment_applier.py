@@ -171,15 +171,17 @@ class AssignmentApplier:
             timeline.end(Phase.ASSIGN, now)
             self._reporter.completed(timeline, event, now)
 
-    def withdraw(self, event: Assign) -> None:
-        """Forget an assignment if a signal handler's exception has prevented its on_assign.
+    def withdraw(self, event: Assign) -> bool:
+        """Forget an assignment, and return True, unless its on_assign was called: it is owned then.
 
-        The consumer closes, so no poll will call it, and on_revoke must not be called for it either.
+        The consumer closes, so no poll will call on_assign, and on_revoke must not be called for it either.
         """
-        if event.ticket != self._called:
-            gained = keys(event.gained)
-            self._ownership.give_up(gained)
-            self._offsets.dropped(gained)
+        if event.ticket == self._called:
+            return False
+        gained = keys(event.gained)
+        self._ownership.give_up(gained)
+        self._offsets.dropped(gained)
+        return True
 
     def prepare(self, handle: Handle, event: Assign) -> bool:
         """Start the look-up of offsets for `assign`; return whether `assign` may be called. Never blocks.

@@ -231,8 +231,9 @@ class EventServer:
                 self._revoke(handle, event, lost=self._ownership.has_lost(event))
                 return None
             case Assign() if self.closing:
-                self._applier.withdraw(event)
-                self._driver.call(self._membership.withdrawn, event.ticket)
+                withdrawn = self._applier.withdraw(event)
+                reply = self._membership.withdrawn if withdrawn else self._membership.applied
+                self._driver.call(reply, event.ticket)
             case Assign():
                 self._driver.call(self._membership.taken, event.ticket)
                 self._ownership.identity = event.identity
