@@ -548,6 +548,25 @@ def test_a_close_revokes_nothing_whose_on_assign_an_exception_has_prevented(
     assert not stage.member.ownership
 
 
+def test_a_close_has_the_membership_revoke_what_on_assign_was_called_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler raised just after on_assign: the membership did not know of partitions that were owned."""
+    member, replies = stage.member, list[str]()
+    monkeypatch.setattr(member.driver, "call", lambda reply, _ticket: replies.append(reply.__name__))
+    monkeypatch.setattr(member.events, "closing", True)
+    for interrupted in ("assign_in_callback", "_call"):  # what follows on_assign, and what calls it
+        event = Assign(next(stage.tickets), {"t": (0,)}, {"t": (0,)}, {}, ME, None)
+        with monkeypatch.context() as patched, polled(stage.consumer), suppress(KeyboardInterrupt):
+            patched.setattr(stage.applier, interrupted, _interrupt)
+            stage.applier.assign(stage.consumer, event, {})
+        member.events._inbox.put(event)
+        with polled(stage.consumer):
+            member.serve(stage.consumer)
+
+    assert replies == ["applied", "withdrawn"]
+
+
 def test_a_callback_that_an_exception_has_prevented_is_called_by_the_next_poll(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
