@@ -229,7 +229,7 @@ FREEZE: dict[str, object] = {"freeze": True}
 """Argument of the programs that has them call `gc.freeze` when their clients exist.
 
 Messages are objects that Python's garbage collector follows. At tens of thousands of them, it passes over all
-objects of the process: 15,000 in a program with confluent-kafka alone, 26,000 with Groupwright, and more than
+objects of the process: 15,000 in a program with confluent-kafka alone, 24,000 with Groupwright, and more than
 both in most services.
 """
 
