@@ -711,6 +711,23 @@ def test_a_close_that_is_interrupted_logs_what_callbacks_raised(
     assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [error]
 
 
+def test_a_close_that_is_interrupted_while_its_thread_ends_has_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its handle stayed open, and the next close did not revoke what the first had not."""
+    consumer = Consumer(NOWHERE)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(member_of(consumer).driver._network, "join_thread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.close()
+
+    assert consumer._guard.closed
+    consumer.close()
+
+
 def test_what_callbacks_raise_is_raised_one_a_call() -> None:
     with Consumer(NOWHERE) as consumer:
         for error in (ValueError("on_commit"), ValueError("on_revoke"), SystemExit("a signal handler")):

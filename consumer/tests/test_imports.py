@@ -100,6 +100,22 @@ def test_a_fork_waits_for_an_import_on_a_thread_of_ours() -> None:
     assert (ended.stdout, ended.stderr) == ("True\n1\n", "")
 
 
+def test_the_network_thread_imports_no_mechanism_of_sasl() -> None:
+    """A child that was forked meanwhile waited for the import's lock for ever."""
+    ended = run(
+        "import sys\n"
+        "from groupwright.consumer import Consumer\n"
+        "config = {'bootstrap.servers': '127.0.0.1:1', 'group.id': 'g', 'log_level': 0}\n"
+        "sasl = {'security.protocol': 'SASL_PLAINTEXT', 'sasl.mechanism': 'PLAIN',\n"
+        "        'sasl.username': 'u', 'sasl.password': 'p'}\n"
+        "for more in ({}, sasl):\n"
+        "    Consumer(config | more).close()\n"
+        "    print('groupwright.consumer._network.sasl' in sys.modules)"
+    )
+
+    assert (ended.stdout, ended.stderr) == ("False\nTrue\n", "")
+
+
 def test_the_version_is_the_distributions() -> None:
     assert metadata.version("groupwright") == version.VERSION
 

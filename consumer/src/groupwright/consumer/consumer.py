@@ -550,11 +550,13 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
             self._member.leave(self, timeout, leave)
         finally:
             self._collection_hook.detach()
-            self._member.stop()
             try:
-                self._close_handle()
+                self._member.stop()
             finally:
-                self._interceptors.close()
+                try:
+                    self._close_handle()
+                finally:
+                    self._interceptors.close()
 
     def _close_handle(self) -> None:
         """Close librdkafka's handle once no other thread uses it: confluent-kafka before 2.16 would crash."""

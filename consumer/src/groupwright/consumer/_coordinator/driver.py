@@ -178,8 +178,10 @@ class Driver:
             if leave > 0 and not self._membership.closed:
                 self.abandon(leave)
             self._network.call_soon(self._network.end)
-        self._network.join_thread(timeout)
-        self._commits.end(_CLOSED)
+        try:
+            self._network.join_thread(timeout)
+        finally:
+            self._commits.end(_CLOSED)
         if self._membership.may_be_member:
             self._warn_of_stay("the coordinator did not answer its last requests in time")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError
@@ -46,6 +47,9 @@ class Brokers(Loop):
         super().__init__(config.client_id)
         self._config = config
         security, transport = config.security, config.transport
+        if security.mechanism is not None:
+            # On this thread: a fork while another one imports leaves the child without the import's lock.
+            import_module("groupwright.consumer._network.sasl")
         first = transport.reconnect_backoff
         longest = min(transport.reconnect_backoff_max, max(first, _LONGEST_BACKOFF))
         self._configured = parse_addresses(config.bootstrap_servers)
