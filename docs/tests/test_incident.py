@@ -78,6 +78,7 @@ def start(kafka: LocalKafka, cleanup: ExitStack) -> None:
         cleanup.callback(member.kill)
 
 
+@pytest.mark.endurance
 def test_the_commands_lead_from_the_lag_to_the_message(
     kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

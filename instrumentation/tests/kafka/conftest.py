@@ -70,32 +70,18 @@ if importlib.util.find_spec("confluent_kafka.aio"):  # from 2.13 on
 
 
 _FIRST = ("groupwright-cooperative", "groupwright-kip848", "plain-range", "plain-kip848")
-"""Kinds with each way of being a member and of being assigned; tests with the others are marked slow."""
-_RARELY = (
-    "groupwright-range",
-    "groupwright-deserializing",
-    "plain-roundrobin",
-    "plain-cooperative",
-    "plain-deserializing",
-    "plain-asyncio",
-)
-"""Kinds whose membership another kind has, too; tests with these are marked for endurance."""
+"""Kinds with each way of being a member and of being assigned; tests with the others are for endurance."""
+_RARE = (pytest.mark.slow, pytest.mark.endurance)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that wants a `client` for each kind of client, or for those of its module's `ONLY`."""
     if "client" in metafunc.fixturenames:
         clients = [
-            pytest.param(client, id=name, marks=_marks(name))
+            pytest.param(client, id=name, marks=() if name in _FIRST else _RARE)
             for name, client in _clients(metafunc.module).items()
         ]
         metafunc.parametrize("client", clients, scope="module")
-
-
-def _marks(kind: str) -> tuple[pytest.MarkDecorator, ...]:
-    if kind in _FIRST:
-        return ()
-    return (pytest.mark.slow, pytest.mark.endurance) if kind in _RARELY else (pytest.mark.slow,)
 
 
 def _clients(module: Any) -> Mapping[str, Client]:

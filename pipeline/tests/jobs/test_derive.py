@@ -345,6 +345,7 @@ def test_a_group_that_no_longer_commits_has_lag_after_days_without_samples(
     assert tables.read(schemas.LAG, since=days[-1]).isEmpty(), "lag of a date without samples"
 
 
+@pytest.mark.endurance
 def test_members_of_a_group_that_is_created_again_are_those_of_its_own_epochs(
     spark: SparkSession, tmp_path: Path, opened: Callable[[Path], Tables]
 ) -> None:
@@ -401,6 +402,7 @@ def test_generations_of_a_recreated_offsets_topic_come_after_those_of_the_former
         assert [row.generation for row in of_table.orderBy("log_offset").collect()] == [7, 1]
 
 
+@pytest.mark.endurance
 def test_what_follows_a_rebalance_after_midnight_is_its_own(
     spark: SparkSession, tmp_path: Path, leave_out: Callable[..., None], opened: Callable[[Path], Tables]
 ) -> None:
