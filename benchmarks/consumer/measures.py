@@ -4,7 +4,8 @@ import itertools
 import random
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from benchmarks.consumer.plan import (
     KILL_TIMINGS,
     KIP_848,
     KIP_848_SETTINGS,
+    LEADER_TIMINGS,
     LOAD_CHECK_MEMBERS,
     LOAD_CHECK_TIMINGS,
     Cell,
@@ -60,11 +62,13 @@ class Place:
         servers: The broker's address.
         filled: The topic with messages.
         calm: The topic without messages.
+        led: The one that leaders consume, without messages too.
     """
 
     servers: str
     filled: str = "filled"
     calm: str = "calm"
+    led: str = "led"
     _groups: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def settings(self, contestant: Contestant, topic: str) -> dict[str, object]:
@@ -78,6 +82,19 @@ class Place:
         }
 
 
+@contextmanager
+def _led(place: Place, settings: Mapping[str, object]) -> Iterator[None]:
+    """Have another client lead the group of these settings.
+
+    Raises:
+        RunFailedError: The leader does not get its group.
+    """
+    with programs() as running:
+        running.start(python("leader"), {**settings, "topic": place.led, **LEADER_TIMINGS})
+        running.await_all("ready")
+        yield
+
+
 def fetch(
     place: Place, contestant: Contestant, client: Client, effort: Effort, config: Mapping[str, object]
 ) -> FetchRun:
@@ -88,7 +105,8 @@ def fetch(
     """
     settings = place.settings(contestant, place.filled)
     settings |= {"messages": effort.messages, "longest": effort.longest, "batch": _BATCH, **config}
-    return FetchRun(**measured(client.fetch, settings, _STARTING_SECONDS + effort.longest))
+    with _led(place, settings):
+        return FetchRun(**measured(client.fetch, settings, _STARTING_SECONDS + effort.longest))
 
 
 def wait_for_events(place: Place, contestant: Contestant, effort: Effort) -> EventRun:
@@ -111,7 +129,8 @@ def idle(place: Place, contestant: Contestant, effort: Effort) -> IdleRun:
         RunFailedError: The program times out or fails.
     """
     settings = place.settings(contestant, place.calm) | {"seconds": effort.idle_seconds}
-    return IdleRun(**measured(python("idle"), settings, _STARTING_SECONDS + effort.idle_seconds))
+    with _led(place, settings):
+        return IdleRun(**measured(python("idle"), settings, _STARTING_SECONDS + effort.idle_seconds))
 
 
 def change_members(

@@ -146,11 +146,17 @@ class IdleRun:
 
     Attributes:
         seconds: Duration.
-        cpu_seconds: Processor time of its whole process.
+        cpu_seconds: Processor time of its whole process meanwhile.
+        start_cpu_seconds: Processor time of importing the client and creating its consumer.
+        objects: Number of objects that Python's garbage collector follows, at the end.
+        resident: Resident memory at the end, in bytes.
     """
 
     seconds: float
     cpu_seconds: float
+    start_cpu_seconds: float
+    objects: int
+    resident: int
 
     @property
     def share(self) -> float:

@@ -82,6 +82,7 @@ class Bench:
         with new_broker() as broker:
             place = Place(broker.bootstrap_servers)
             broker.create_topic(place.calm, FILLED_PARTITIONS)
+            broker.create_topic(place.led)
             if {Cell.THROUGHPUT, Cell.FROZEN, Cell.DEFAULTS} & set(self.cells):
                 self.progress("filling the topic", 0)
                 fill(broker, place.filled, FILLED_PARTITIONS, self.effort.messages)

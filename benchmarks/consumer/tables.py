@@ -14,7 +14,7 @@ from benchmarks.consumer.results import (
     Status,
     Waits,
 )
-from benchmarks.consumer.targets import best_rate, findings_of, median_rate, ratio, rival_of
+from benchmarks.consumer.targets import best_rate, findings_of, median_rate, paired_ratio, rival_of
 from benchmarks.layout import Table
 
 _NOTHING = "-"
@@ -54,7 +54,6 @@ def _fetch_table(title: str, outcomes: Outcomes[FetchRun]) -> Table:
         "messages/s, best",
         "CPU s",
         "of confluent-kafka",
-        "by median",
     ]
     rows = []
     for name, outcome in outcomes.items():
@@ -69,8 +68,7 @@ def _fetch_table(title: str, outcomes: Outcomes[FetchRun]) -> Table:
                 _seconds_per_million(median_rate(outcome)),
                 f"{best_rate(outcome):,.0f}",
                 f"{min(1e6 * run.cpu_seconds / (run.messages - run.first) for run in outcome.runs):.2f}",
-                _ratio(ratio(best_rate(outcome), best_rate(rival))) if rival is not outcome else _NOTHING,
-                _ratio(ratio(median_rate(outcome), median_rate(rival))) if rival is not outcome else _NOTHING,
+                _ratio(paired_ratio(outcome, rival)) if rival is not outcome else _NOTHING,
             ]
         )
     return Table(f"{title}, by a million messages", columns, rows)
@@ -155,11 +153,19 @@ def _event_table(results: Results) -> Table:
 
 def _idle_table(results: Results) -> Table:
     rows = [
-        [name, str(len(outcome.runs)), f"{median(run.share for run in outcome.runs):.2%}"]
+        [
+            name,
+            str(len(outcome.runs)),
+            f"{1000 * median(run.start_cpu_seconds for run in outcome.runs):.0f}",
+            f"{median(run.share for run in outcome.runs):.2%}",
+            f"{median(run.resident for run in outcome.runs) / 1e6:.1f}",
+            f"{median(run.objects for run in outcome.runs):,.0f}",
+        ]
         for name, outcome in results.idle.items()
         if outcome.runs
     ]
-    return Table("An idle member in poll(1)", ["consumer", "runs", "of a core"], rows)
+    columns = ["consumer", "runs", "start, CPU ms", "idle, of a core", "memory MB", "objects"]
+    return Table("An idle member in poll(1)", columns, rows)
 
 
 def _failure(outcome: AnyOutcome, columns: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Judges what was measured by what Groupwright set out to reach."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 
 from benchmarks.consumer.plan import (
@@ -14,13 +14,15 @@ from benchmarks.consumer.plan import (
     LEAST_RATIO,
     LEAST_TIMES,
     MOST_EVENT_SECONDS,
-    MOST_IDLE_SHARE,
+    MOST_IDLE_TIMES,
     MOST_KEPT_WAIT_SECONDS,
+    MOST_OBJECTS_MORE,
+    MOST_RESIDENT_MORE,
     Cell,
     Contestant,
     MemberChange,
 )
-from benchmarks.consumer.results import AnyOutcome, FetchRun, Outcome, Outcomes, Results, Status
+from benchmarks.consumer.results import AnyOutcome, FetchRun, IdleRun, Outcome, Outcomes, Results, Status
 from benchmarks.layout import Finding
 
 
@@ -48,9 +50,11 @@ def median_rate(outcome: Outcome[FetchRun] | None) -> float | None:
     return median(run.rate for run in outcome.runs) if outcome and outcome.runs else None
 
 
-def ratio(number: float | None, other: float | None) -> float | None:
-    """Return how many times the one is the other, if both are there."""
-    return None if number is None or not other else number / other
+def paired_ratio(outcome: Outcome[FetchRun] | None, other: Outcome[FetchRun] | None) -> float | None:
+    """Return how many times the one's rate is the other's: the median over the turns, if there are any."""
+    if not outcome or not other or not outcome.runs or not other.runs:
+        return None
+    return median(ours.rate / theirs.rate for ours, theirs in zip(outcome.runs, other.runs, strict=False))
 
 
 def rival_of(contestant: str) -> str:
@@ -84,7 +88,7 @@ def _failures(results: Results) -> Iterator[Finding]:
 def _beside_confluent(outcomes: Outcomes[FetchRun], condition: str = "") -> Iterator[Finding]:
     for way, least in LEAST_RATIO.items():
         ours, theirs = Contestant(GROUPWRIGHT, way).name, Contestant(CONFLUENT, way).name
-        found = ratio(best_rate(outcomes.get(ours)), best_rate(outcomes.get(theirs)))
+        found = paired_ratio(outcomes.get(ours), outcomes.get(theirs))
         if found is not None:
             text = f"{ours} fetches {found:.2f} times what confluent-kafka does{condition}, wanted {least:g}"
             yield Finding(text, found >= least)
@@ -141,8 +145,27 @@ def _events(results: Results) -> Iterator[Finding]:
 
 
 def _idle(results: Results) -> Iterator[Finding]:
-    ours = results.idle.get(GROUPWRIGHT)
-    if ours is not None and ours.runs:
-        share = median(run.share for run in ours.runs)
-        text = f"an idle member takes {share:.2%} of a core, wanted less than {MOST_IDLE_SHARE:.0%}"
-        yield Finding(text, share < MOST_IDLE_SHARE)
+    ours, theirs = (results.idle.get(client) for client in (GROUPWRIGHT, CONFLUENT))
+    if not ours or not theirs or not ours.runs or not theirs.runs:
+        return
+
+    def medians(get: Callable[[IdleRun], float]) -> tuple[float, float]:
+        return median(map(get, ours.runs)), median(map(get, theirs.runs))
+
+    share, other = medians(lambda run: run.share)
+    yield Finding(
+        f"an idle member takes {share / other:.1f} times the processor time of confluent-kafka's, "
+        f"wanted at most {MOST_IDLE_TIMES:g}",
+        share <= MOST_IDLE_TIMES * other,
+    )
+    objects, others = medians(lambda run: run.objects)
+    yield Finding(
+        f"it has {objects - others:,.0f} objects more, wanted at most {MOST_OBJECTS_MORE:,}",
+        objects - others <= MOST_OBJECTS_MORE,
+    )
+    resident, other = medians(lambda run: run.resident)
+    yield Finding(
+        f"it takes {(resident - other) / 1e6:.1f} MB of memory more, "
+        f"wanted at most {MOST_RESIDENT_MORE / 1e6:g}",
+        resident - other <= MOST_RESIDENT_MORE,
+    )

@@ -497,9 +497,9 @@ def test_a_settled_member_waits_in_long_slices_once_nothing_was_due_for_a_second
         monkeypatch.setattr(type(consumer._member), "is_settled", True)
         consumer._guard.wake()
         assert max(waited(1.0)) == pytest.approx(0.025)  # something was due
-        assert waited(1.0) == pytest.approx([0.15] * 6 + [0.1])
+        assert waited(1.0) == pytest.approx([0.2] * 5)
         # None is longer than the time until something is due: an automatic commit is made in time.
-        assert waited(0.54) == pytest.approx([0.15] * 3 + [0.09])
+        assert waited(0.54) == pytest.approx([0.2] * 2 + [0.14])
         consumer._guard.wake()
         assert max(waited(0.5)) == pytest.approx(0.025)
 

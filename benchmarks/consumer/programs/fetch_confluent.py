@@ -2,19 +2,27 @@
 
 import gc
 import time
+from typing import TYPE_CHECKING
 
-import confluent_kafka
-
-import groupwright.consumer
-from benchmarks.consumer.programs.harness import GROUP_TIMEOUT, report, say, settings, telling_failures
+from benchmarks.consumer.programs.harness import (
+    GROUP_TIMEOUT,
+    consumer_class,
+    report,
+    say,
+    settings,
+    telling_failures,
+)
 from benchmarks.consumer.programs.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    import confluent_kafka
 
 _WAIT = 1.0
 _LOOKS = 10_000
 """After how many messages the clock is looked at."""
 
 
-def by_poll(consumer: confluent_kafka.Consumer, wanted: int, longest: float) -> dict[str, object]:
+def by_poll(consumer: "confluent_kafka.Consumer", wanted: int, longest: float) -> dict[str, object]:
     """Consume message by message."""
     first = _first(consumer, 1)
     count, size = len(first), _size(first)
@@ -31,7 +39,7 @@ def by_poll(consumer: confluent_kafka.Consumer, wanted: int, longest: float) -> 
     return watch.stop(count, size)
 
 
-def by_consume(consumer: confluent_kafka.Consumer, wanted: int, longest: float) -> dict[str, object]:
+def by_consume(consumer: "confluent_kafka.Consumer", wanted: int, longest: float) -> dict[str, object]:
     """Consume in batches of a thousand."""
     first = _first(consumer, 1000)
     count, size = len(first), _size(first)
@@ -48,7 +56,7 @@ def by_consume(consumer: confluent_kafka.Consumer, wanted: int, longest: float) 
     return watch.stop(count, size)
 
 
-def _first(consumer: confluent_kafka.Consumer, most: int) -> list[confluent_kafka.Message]:
+def _first(consumer: "confluent_kafka.Consumer", most: int) -> "list[confluent_kafka.Message]":
     """Return the first messages, as soon as there are any."""
     deadline = time.monotonic() + GROUP_TIMEOUT
     while time.monotonic() < deadline:
@@ -62,7 +70,7 @@ def _first(consumer: confluent_kafka.Consumer, most: int) -> list[confluent_kafk
     raise TimeoutError(f"no first message in {GROUP_TIMEOUT} s")
 
 
-def _size(messages: list[confluent_kafka.Message]) -> int:
+def _size(messages: "list[confluent_kafka.Message]") -> int:
     return sum(len(message.value() or b"") for message in messages)
 
 
@@ -75,8 +83,7 @@ def main() -> None:
         "auto.offset.reset": "earliest",
         **{name: value for name, value in given.items() if "." in name},
     }
-    make = groupwright.consumer.Consumer if given["client"] == "Groupwright" else confluent_kafka.Consumer
-    consumer = make(config)
+    consumer = consumer_class(given["client"])(config)
     try:
         consumer.subscribe([given["topic"]])
         if "freeze" in given:

@@ -12,6 +12,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import confluent_kafka
 
 GROUP_TIMEOUT = 30.0
 """Seconds within which a lone member must have its partitions."""
@@ -23,6 +27,17 @@ def settings() -> dict[str, str]:
     """Return the settings given as arguments."""
     pairs = (argument.partition("=") for argument in sys.argv[1:])
     return {name: value for name, _, value in pairs}
+
+
+def consumer_class(client: str) -> "type[confluent_kafka.Consumer]":
+    """Import a client, Groupwright or confluent-kafka, and no other; return its consumer's class."""
+    if client == "Groupwright":
+        import groupwright.consumer
+
+        return groupwright.consumer.Consumer
+    import confluent_kafka
+
+    return confluent_kafka.Consumer
 
 
 def say(*words: object) -> None:

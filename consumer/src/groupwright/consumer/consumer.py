@@ -247,7 +247,7 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
     def wakeup(self) -> None:
         """Have the current `poll` or `consume`, or else the next one, raise `WakeupError`, once.
 
-        Any thread and any signal handler may call it. A poll ends within 0.15 s; `consume` first returns the
+        Any thread and any signal handler may call it. A poll ends within 0.2 s; `consume` first returns the
         messages that it has. Several calls before a poll count as one.
         """
         self._guard.request_wakeup()

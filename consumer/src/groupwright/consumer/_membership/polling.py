@@ -28,8 +28,8 @@ from groupwright.consumer._membership.handle import Native
 from groupwright.consumer._membership.interceptor_chain import InterceptorChain
 from groupwright.consumer._membership.prefetch import PrefetchBuffer
 
-CALM_SLICE = 0.15
-"""As `SLICE`, while all is calm. librdkafka's `poll` serves signals every 0.2 s."""
+CALM_SLICE = 0.2
+"""As `SLICE`, while all is calm. confluent-kafka's `poll` wakes as often, to serve signals."""
 _CALM_AFTER = 1.0
 """Seconds without anything due, in a settled group, after which all is calm."""
 
@@ -118,9 +118,9 @@ class Polling(confluent_kafka.Consumer):
     def _slice(self, now: float) -> float:
         """Return the longest time in seconds for which the next native call may wait.
 
-        A wake-up costs 70 us of processor time, since the thread's caches are cold, and an idle member has no
-        other cost. The members of a calm group learn of a rebalance from heartbeats, seconds apart, so 0.15 s
-        delay nothing that anyone notices. What becomes due at a known time is not delayed.
+        A wake-up costs 70 to 300 us of processor time, since the caches are cold, and is most of what an idle
+        member costs. The members of a calm group learn of a rebalance from heartbeats, seconds apart, so
+        0.2 s delay nothing that anyone notices. What becomes due at a known time is not delayed.
         """
         if now < self._calm_from or not self._member.is_settled:
             return SLICE
