@@ -219,11 +219,13 @@ $(VENV)/.pipeline: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[pipeline]'
 	@touch $@ $(VENV)/.demo
 
-# uv installs them in a quarter of the time. Where it cannot, pip does, whose own settings may name a mirror.
+# uv installs them in a quarter of the time, and in seconds where its cache has them all: their hashes say that they are
+# the right ones, so no index is asked. Where it cannot, pip does, whose own settings may name a mirror.
 $(VENV)/.dev: requirements-dev.txt pyproject.toml | $(BIN)/python
 	sed -n '/^uv==/,/[^\]$$/p' requirements-dev.txt >$(VENV)/uv.txt
 	$(PIP) --require-hashes --requirement $(VENV)/uv.txt
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements-dev.txt || \
+	$(BIN)/uv pip install --offline --quiet --python $(BIN)/python --require-hashes --requirement requirements-dev.txt 2>&- || \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements-dev.txt || \
 	  $(PIP) --require-hashes --requirement requirements-dev.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.demo $(VENV)/.pipeline

@@ -167,7 +167,7 @@ def simulated(kafka: LocalKafka, *arguments: str) -> tuple[Assigned, dict[str, A
 @pytest.mark.parametrize(
     ("client", "assignor"),
     [
-        pytest.param(confluent_kafka.Consumer, "range", id="librdkafka-range"),
+        pytest.param(confluent_kafka.Consumer, "range", id="librdkafka-range", marks=pytest.mark.slow),
         pytest.param(
             confluent_kafka.Consumer, "roundrobin", id="librdkafka-roundrobin", marks=pytest.mark.slow
         ),

@@ -211,10 +211,8 @@ def gained(name: str) -> Callable[[dict[str, Any]], bool]:
 # --- Members come and go
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [kind if kind == "groupwright" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_members_that_join_leave_and_die_are_followed(
     kafka: LocalKafka, group: str, watch: Callable[..., Watching], kind: str
 ) -> None:
@@ -275,6 +273,7 @@ def test_a_static_member_that_restarts_is_seen_as_itself(
 # --- The broker comes and goes
 
 
+@pytest.mark.slow
 def test_a_broker_that_stops_leaves_the_last_view_and_is_found_again(
     kafka: LocalKafka, group: str, watch: Callable[..., Watching]
 ) -> None:

@@ -87,6 +87,7 @@ def test_what_librdkafkas_callbacks_raise_leaves_poll_here_too() -> None:
         consumer.poll(PATIENCE)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.usefixtures("new_protocol")
 def test_two_members_share_a_topic_and_listeners_hear_of_it(scene: "Scene") -> None:

@@ -61,6 +61,7 @@ def test_an_expelled_member_commits_nothing_and_hears_of_its_loss_by_that(scene:
     assert messages[0].offset() == 0
 
 
+@pytest.mark.slow
 def test_a_member_that_does_not_poll_is_told_so_and_joins_again(fast: "Scene") -> None:
     topic = fast.topic(messages=10)
     slow, other = fast.consumer(session_timeout_ms=6000, max_poll_interval_ms=6000), fast.consumer()

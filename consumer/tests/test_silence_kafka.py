@@ -68,6 +68,7 @@ def test_a_thread_that_is_busy_beyond_the_session_loses_nothing(scene: "Scene") 
     assert (calls, log) == ("['assigned']", "")
 
 
+@pytest.mark.slow
 def test_a_call_that_holds_the_interpreter_beyond_the_session_is_told_as_a_loss(scene: "Scene") -> None:
     """A call into C that keeps the global lock stops all threads, the heartbeats' too."""
     calls, lasted, log = run(scene, "ctypes.PyDLL(None).sleep(9)", PATIENCE)

@@ -43,7 +43,7 @@ def comparisons(request: pytest.FixtureRequest) -> Iterator[Comparisons]:
     ]
     # Scenarios mostly wait, most of all those that break their Kafka: with as many lanes, two cores are not
     # always busy.
-    with shared_broker() as broker, Lanes(broker, 8, breaking=3) as lanes:
+    with shared_broker() as broker, Lanes(broker, 8, breaking=5) as lanes:
         yield Comparisons(lanes, wanted)
 
 

@@ -159,6 +159,7 @@ def test_processes_are_killed_and_suspended_and_only_what_was_not_committed_come
     assert {window.ended_by for window in group.ledger.ownership()} == {End.KILLED, End.LOST, End.REVOKED}
 
 
+@pytest.mark.slow
 def test_a_member_that_polls_no_more_loses_its_partitions(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
 ) -> None:
@@ -177,6 +178,7 @@ def test_a_member_that_polls_no_more_loses_its_partitions(
         group.finish()
 
 
+@pytest.mark.slow
 def test_a_message_that_no_member_was_given_is_reported(
     local_kafka: LocalKafka, new_kafka_topic: NewKafkaTopic
 ) -> None:

@@ -169,6 +169,7 @@ def test_a_classic_groups_last_generation_is_what_the_broker_describes(
     assert [(each["error"], each["version"] <= 3) for each in said] == [(None, True)] * 2
 
 
+@pytest.mark.slow
 def test_share_and_streams_groups_have_the_epochs_that_their_members_reached(
     local_kafka: LocalKafka, new_kafka_topic: Callable[..., str], batch: MakeBatch
 ) -> None:
@@ -203,6 +204,7 @@ def test_share_and_streams_groups_have_the_epochs_that_their_members_reached(
     assert last["duration_seconds"] >= 0
 
 
+@pytest.mark.slow
 def test_a_group_of_the_new_protocol_is_what_the_broker_describes(
     local_kafka: LocalKafka, new_kafka_topic: Callable[..., str], batch: MakeBatch
 ) -> None:

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupwright.pipeline._decoding import COMMITS, DECODED, decode, decode_batch, decode_offset_commits
 
 
+@pytest.mark.slow
 def test_spark_rows_are_those_of_the_batches(
     spark: SparkSession, golden_records: list[Any], batch: Callable[..., pa.RecordBatch]
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_table_of_an_older_release_gets_new_columns_and_fields(spark: SparkSes
     assert DeltaTable(str(tmp_path / "lag")).schema().to_arrow().names == ["value", "former", "date", "added"]
 
 
+@pytest.mark.slow
 def test_small_files_become_one_and_old_dates_go(spark: SparkSession, tmp_path: Path) -> None:
     tables = open_tables(spark, str(tmp_path))
     for number in range(3):

@@ -42,12 +42,25 @@ def maintain(spark: SparkSession, tables: Tables, settings: Settings, state: Sta
         for table in schemas.TABLES.values():
             tables.vacuum(table)
     if settings.retention_days:
-        first = datetime.now(UTC).date() - timedelta(days=settings.retention_days)
+        first = _newest_date(tables) - timedelta(days=settings.retention_days)
         for table in schemas.TABLES.values():
             if table not in (*schemas.MEMBER_RECORDS, schemas.GROUP_STATES):
                 _retain(tables, table, first)
         _log.info("Dates before %s were deleted", first)
     state.mark_maintained(last_date)
+
+
+def _newest_date(tables: Tables) -> date:
+    """Return today, or the date of the newest record of a group if that is earlier.
+
+    A clock that is a year ahead would have all dates deleted. These records have the dates of the brokers.
+    """
+    today = datetime.now(UTC).date()
+    newest = [
+        tables.read(table).agg(F.max(schemas.PARTITION_COLUMN).alias("date")).collect()[0].date
+        for table in (schemas.OFFSET_COMMITS, schemas.GROUP_GENERATIONS)
+    ]
+    return min(today, max(filter(None, newest), default=today))
 
 
 def _compact(spark: SparkSession, tables: Tables, settings: Settings, last_date: date) -> None:
