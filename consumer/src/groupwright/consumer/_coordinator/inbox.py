@@ -77,7 +77,7 @@ class Inbox:
         return bool(self.events)
 
     def put(self, event: InboxEvent) -> None:
-        """Append an event, and wake the polling thread."""
+        """Append an event, and wake a thread that waits for one; a native poll ends by itself."""
         call_locked(self._lock, self.events.append, event)
         self._wakeup.notify()
         if self._wake is not None:

@@ -280,7 +280,8 @@ class EventServer:
     def _revoke(self, handle: Handle, event: Revoke, *, lost: bool) -> None:
         """Call on_revoke, commit what was consumed or stored, and unassign, in librdkafka's order.
 
-        The membership joins or leaves once the commit has ended.
+        Lost partitions go to `on_lost`, and nothing is committed. The membership joins or leaves once the
+        commit has ended.
         """
         if not lost:
             self._ownership.identity = event.identity  # a cooperative member's is that of the new generation

@@ -57,7 +57,10 @@ class Ownership:
 
     @property
     def until(self) -> float:
-        """Monotonic time until which the partitions are certainly owned; infinite without any."""
+        """Monotonic time until which the partitions are certainly owned.
+
+        Without any it is infinite, once the membership has learnt of that.
+        """
         membership = self._membership
         if not self:
             return membership.owned_until

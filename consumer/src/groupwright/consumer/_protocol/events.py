@@ -2,7 +2,7 @@
 
 Rebalance callbacks run inside `poll`, as in confluent-kafka, and the polling thread owns librdkafka's handle.
 So the membership uses neither: it returns events, the network thread puts them into an `Inbox`, and
-`Consumer` takes them between two native polls.
+`EventServer` takes them between two native polls.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The client side of the classic group protocol: a state machine without I/O, clock or threads.
 
-Every input is a method that takes the time and returns `Action`s for the driver. One of them is `reply`: its
-table says what the reply to each request does. An input only updates `MembershipState` (`facts`).
-`Membership._advance` then derives the next actions from the whole state, so no order of inputs is a special
-case. `error_policy` says what an error code leads to.
+Every input is a method that takes the time and returns `Action`s for the driver. One of them is `reply`: the
+table in `_handle_reply` says what the reply to each request does. An input updates `MembershipState`
+(`facts`). `Membership._advance` then derives the next actions from the whole state, so no order of inputs is
+a special case. `error_policy` says what an error code leads to.
 
 An eager member revokes all its partitions before JoinGroup. A cooperative member (KIP-429) keeps its
 partitions and claims them in JoinGroup; it compares SyncGroup's assignment with them, revokes those that are
@@ -403,7 +403,7 @@ class Membership:
                 self._topic_monitor.missing(now)
 
             case act.SendHeartbeat(identity), act.Answered(error):
-                self._extend_session(identity, error, now)
+                self._receive_heartbeat(identity, error, now)
             case act.SendHeartbeat(), _:
                 self._heartbeat.unanswered()
                 self._lose_coordinator(now)
@@ -628,7 +628,7 @@ class Membership:
 
     # --- Heartbeats ---------------------------------------------------------------------------------
 
-    def _extend_session(self, identity: MemberIdentity, error: int, now: float) -> None:
+    def _receive_heartbeat(self, identity: MemberIdentity, error: int, now: float) -> None:
         """Take Heartbeat's response. The error of a former identity is ignored."""
         same = identity == self.facts.identity
         # A former identity's heartbeat was sent before the present session started, so it extends nothing.
@@ -953,7 +953,7 @@ class Membership:
         self._start_step(Cause.SEND_LEAVE_GROUP)
         reason = "the consumer was closed" if facts.closing else "the consumer unsubscribed"
         self._out.append(act.SendLeaveGroup(facts.attempt, facts.leaving_as, reason))
-        self._reset(MemberIdentity())
+        self._end_generation(MemberIdentity())
 
     def _receive_leave(self, error: int, now: float) -> None:
         match classify(Api.LEAVE_GROUP, error):
@@ -987,7 +987,7 @@ class Membership:
         facts.move(Cause.LEFT)
         facts.awaits_poll = facts.revoke_due = False
         facts.rejoin_reason = facts.timeline = None
-        self._reset(MemberIdentity())
+        self._end_generation(MemberIdentity())
         if facts.closed:
             self._out.append(act.DeliverEvent(Closed()))
         elif facts.subscription is not None:
@@ -1041,29 +1041,17 @@ class Membership:
             case ErrorAction.FATAL:
                 self._report_error(error, reason, now)
 
-    # A loss, from the response to the callback:
-    #
-    # 1. `Driver._exchange` awaits Heartbeat's response. In `reply`, its row is `_extend_session`.
-    # 2. `error_policy` says what the code means: UNKNOWN_MEMBER_ID, for one, is NEW_MEMBER.
-    # 3. `_apply` calls `_lose_generation`. The identity is no longer valid, so `has_lost_partitions` is true.
-    # 4. `_advance` would join again, but first `_prepare_join` delivers a `Revoke` with `lost`. The step is
-    #    APPLICATION, and JoinGroup waits for its end.
-    # 5. `Driver._do` puts the event into the `Inbox`, which wakes the polling thread.
-    # 6. There `EventServer._revoke` calls `AssignmentApplier.revoke`: `on_lost`, then the unassignment.
-    # 7. It calls `applied` on the network thread: nothing is owned any more, and `_advance` sends JoinGroup.
-    #
-    # A session that expires without a response begins at `_check_timeouts`, and is at 3. at once.
-
-    def _reset(self, identity: MemberIdentity) -> None:
+    def _end_generation(self, identity: MemberIdentity) -> None:
         self.facts.identity = identity
         self.facts.move(Cause.GENERATION_LOST)
 
     def _lose_generation(self, identity: MemberIdentity, reason: str, now: float) -> None:
-        """Join again with this identity.
+        """Continue with this identity, and join again if the member may.
 
-        The partitions are lost, and an undelivered assignment is dropped.
+        The partitions are lost, and an undelivered assignment is dropped. The theory of operation in
+        `transitions.py` follows a loss up to `on_lost`.
         """
-        self._reset(identity)
+        self._end_generation(identity)
         self.facts.revoke_due = True
         self._abandon_step()
         self._request_rejoin(reason, now)

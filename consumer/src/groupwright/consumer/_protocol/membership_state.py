@@ -249,7 +249,7 @@ class MembershipState:
     def has_lost_partitions(self) -> bool:
         """True if the application still owns partitions of a generation that has ended for this member.
 
-        Other members may own them already. The next event is their revocation, which calls `on_lost`.
+        Other members may own them already. Before the member joins again, it revokes them as lost.
         """
         return bool(self.owned) and not self.identity.valid
 

@@ -37,9 +37,9 @@ What the table cannot say, since it is data beside the machines:
 
 - Who the member is. `identity` is valid in the states with a generation. A member that joins again keeps it
   in PREPARING_REBALANCE, and one whose error awaits a poll in UNJOINED: the coordinator may still count it.
-- What the application owns. `owned` changes only when APPLICATION ends, whatever the state is by then.
-  Partitions that are owned without a valid identity are lost (`has_lost_partitions`), and the loss is
-  delivered before anything else. Above `Membership._lose_generation` is the way from a response to `on_lost`.
+- What the application owns. `owned` changes when APPLICATION ends, whatever the state is by then, and when
+  the member abandons its group. Partitions that are owned without a valid identity are lost
+  (`has_lost_partitions`); the loss is delivered before the member joins again.
 - Whether an idle member joins. It does if it has a `rejoin_reason`, unless an error awaits a poll
   (`awaits_poll`), it is `fenced`, or a backoff (`retry_at`) is not over.
 - Whether JoinGroup is sent. It waits for the commits in flight (`commits_first`), which may be retried for
@@ -62,6 +62,23 @@ Transitions that need an explanation:
   UNJOINED, unless the member is STABLE: it owns its partitions until its session expires. If FindCoordinator
   is refused during a round, the round continues, so UNJOINED has rows for the end of a round.
 - A member that unsubscribes or closes keeps its `State`: it may commit while its generation lasts.
+
+A loss, from the response to the callback:
+
+1. `driver.py`: `Driver._exchange` awaits Heartbeat's response, on the network thread.
+2. `membership.py`: in the table of replies, its row is `_receive_heartbeat`. What the code means stands in
+   `error_policy.py`: UNKNOWN_MEMBER_ID, for one, is NEW_MEMBER. So `_lose_generation` makes the identity
+   invalid, and `has_lost_partitions` is true.
+3. `_advance` would join again, but first `_prepare_join` delivers a `Revoke` with `lost`. The step is
+   APPLICATION, and JoinGroup waits for its end. The driver puts the event into the inbox.
+4. `event_server.py`: at the end of its present native call, `poll` serves the event, on the polling thread.
+   `Ownership.has_lost` decides once more, since the session may have expired meanwhile.
+5. `assignment_applier.py`: `revoke` calls `on_lost`, or `on_revoke` where there is none, and unassigns.
+   Nothing is committed.
+6. `EventServer._revoke` has the network thread call `Membership.applied`. Nothing is owned any more, and
+   `_advance` sends JoinGroup, unless the member is fenced or leaves.
+
+A session that expires without a response begins at `Membership._check_timeouts`, and is at 3. at once.
 """
 
 from __future__ import annotations
