@@ -224,7 +224,7 @@ $(VENV)/.pipeline: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: requirements-dev.txt pyproject.toml | $(BIN)/python
 	sed -n '/^uv==/,/[^\]$$/p' requirements-dev.txt >$(VENV)/uv.txt
 	$(PIP) --require-hashes --requirement $(VENV)/uv.txt
-	$(BIN)/uv pip install --offline --quiet --python $(BIN)/python --require-hashes --requirement requirements-dev.txt 2>&- || \
+	$(BIN)/uv pip install --offline --quiet --python $(BIN)/python --require-hashes --requirement requirements-dev.txt 2>/dev/null || \
 	  $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements-dev.txt || \
 	  $(PIP) --require-hashes --requirement requirements-dev.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
