@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import confluent_kafka
 import pytest
 from confluent_kafka import KafkaException, Message, TopicPartition
 
@@ -646,6 +647,51 @@ def test_a_close_leaves_the_handle_to_a_call_that_does_not_end(
     assert "still inside a call of this consumer" in caplog.text
     with pytest.raises(RuntimeError, match="Consumer closed"):
         consumer.assignment()
+
+
+def test_a_handle_that_does_not_close_is_left_to_itself(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """librdkafka can wait for the thread of a broker forever."""
+    monkeypatch.setattr("groupwright.consumer.consumer._CLOSE_TIMEOUT", 0.1)
+    closes, release = [], threading.Event()
+
+    class Hanging(confluent_kafka.Consumer):
+        def close(self) -> None:
+            closes.append(threading.current_thread())
+            release.wait(PATIENCE)
+            super().close()
+
+    class Hung(Consumer, Hanging):
+        pass
+
+    consumer = Hung(NOWHERE)
+    consumer.close()
+    consumer.close()
+
+    assert "librdkafka has not closed within 0.1 s, and is left to itself" in caplog.text
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        consumer.poll(0)
+    release.set()
+    (closing,) = closes
+    closing.join(PATIENCE)
+    assert not closing.is_alive()
+
+
+def test_what_a_callback_of_librdkafka_raises_as_it_closes_leaves_close() -> None:
+    class Raising(confluent_kafka.Consumer):
+        def close(self) -> None:
+            super().close()
+            raise ZeroDivisionError("of stats_cb")
+
+    class Raised(Consumer, Raising):
+        pass
+
+    consumer = Raised(NOWHERE)
+    with pytest.raises(ZeroDivisionError, match="of stats_cb"):
+        consumer.close()
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        consumer.poll(0)
 
 
 def run_alone(program: str) -> "subprocess.CompletedProcess[str]":

@@ -38,7 +38,7 @@ from groupwright.consumer.errors import ConsumerError
 from groupwright.core.locking import call_locked
 
 _CLOSE_TIMEOUT = 10.0
-"""Seconds for the last commit and for leaving; also seconds to wait for another thread's call to end."""
+"""Seconds for the last commit and for leaving; also to wait for another thread's call, and for librdkafka."""
 
 _HANDLE_CLOSED = "Handle has been closed"
 """confluent-kafka's error of the methods that its consumer has in common with its producer."""
@@ -562,12 +562,16 @@ class Consumer(Observable, Polling, confluent_kafka.Consumer):
         """Close librdkafka's handle once no other thread uses it: confluent-kafka before 2.16 would crash."""
         with self._guard.exclusive(_CLOSE_TIMEOUT) as alone:
             try:
-                if alone:
-                    super().close()
-                else:
+                if not alone:
                     self._group_log.warning(
                         "another thread is still inside a call of this consumer %.0f s after its close; "
                         "librdkafka's handle is freed once that call has returned",
+                        _CLOSE_TIMEOUT,
+                    )
+                elif not self._member.close_handle(super().close, _CLOSE_TIMEOUT):
+                    self._group_log.warning(
+                        "librdkafka has not closed within %g s, and is left to itself (see its issues 4362 "
+                        "and 4519). The member has left its group, and its commits have ended",
                         _CLOSE_TIMEOUT,
                     )
             finally:

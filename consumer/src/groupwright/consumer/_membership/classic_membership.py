@@ -20,7 +20,13 @@ from groupwright.consumer._membership.assignment_applier import AssignmentApplie
 from groupwright.consumer._membership.callbacks import Failures, RebalanceCallback
 from groupwright.consumer._membership.committer import Committer
 from groupwright.consumer._membership.event_server import EventServer
-from groupwright.consumer._membership.handle import Handle, Native, assigned_keys, request_metadata
+from groupwright.consumer._membership.handle import (
+    Handle,
+    Native,
+    assigned_keys,
+    close_within,
+    request_metadata,
+)
 from groupwright.consumer._membership.handle_recovery import HandleRecovery
 from groupwright.consumer._membership.listeners import Listeners
 from groupwright.consumer._membership.manual_assignment import ManualAssignment
@@ -88,6 +94,10 @@ class ClassicMembership:
         """
         self.driver.stop(_STOP_TIMEOUT, leave=_STOP_TIMEOUT - self.events.waited)
         self.committer.report_results(closing=True)
+
+    def close_handle(self, close: Callable[[], None], seconds: float) -> bool:
+        """Close it on a thread that may be left behind: the group does not depend on it any more."""
+        return close_within(close, seconds)
 
     @property
     def native_config(self) -> dict[str, Any]:

@@ -178,5 +178,8 @@ class GroupMembership(Protocol):
         It waits for `timeout` seconds at most, beside the time in callbacks.
         """
 
+    def close_handle(self, close: Callable[[], None], seconds: float) -> bool:
+        """Close librdkafka's handle, after `stop`; return False if that has not ended in so many seconds."""
+
     def stop(self) -> None:
         """End the background threads."""

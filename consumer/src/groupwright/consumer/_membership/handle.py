@@ -10,6 +10,9 @@ no group for the broker, commits nothing, and has no ``max.poll.interval.ms``.
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import confluent_kafka
@@ -158,3 +161,37 @@ def request_leaders(handle: Handle, partitions: list[TopicPartition]) -> bool:
     except KafkaException as error:
         return bool(error.args[0].code() == KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's public code
     return True
+
+
+def close_within(close: Callable[[], None], seconds: float) -> bool:
+    """Close a handle, on a thread of its own; return whether that has ended in so many seconds.
+
+    librdkafka can wait for the thread of a broker forever, without any error (its issues 4362 and 4519). An
+    exception of a signal handler ends the wait alone.
+
+    Raises:
+        BaseException: What a callback has raised that librdkafka called meanwhile.
+    """
+    pending, raised, ended = [close], list[BaseException](), list[bool]()
+
+    def run() -> None:
+        try:
+            taken = pending.pop()
+        except IndexError:  # another thread has it
+            return
+        try:
+            taken()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            raised.append(error)
+        ended.append(True)
+
+    try:
+        if not sys.is_finalizing():  # no thread would start
+            thread = threading.Thread(target=run, name="groupwright-close", daemon=True)
+            thread.start()
+            thread.join(seconds)
+    finally:
+        run()  # here, if the thread has not begun
+    if raised:
+        raise raised.pop()
+    return bool(ended)

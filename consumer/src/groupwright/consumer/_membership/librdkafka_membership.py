@@ -317,6 +317,11 @@ class LibrdkafkaMembership:
         """Record that the member leaves, which the handle's `close` does."""
         self._notify(self._rebalances.leaving())
 
+    def close_handle(self, close: Callable[[], None], _seconds: float) -> bool:
+        """Close it, which commits, calls on_revoke and leaves the group, on this thread."""
+        close()
+        return True
+
     # --- Called by librdkafka -----------------------------------------------------------------------
 
     def _notified(
