@@ -153,6 +153,7 @@ ROWS: tuple[Row, ...] = (
                 r"commit\(asynchronous=False\) = \[.*t\d\[[\d.]+\][,\]].*",
                 r"commit\(asynchronous=False\) = \[.*\]",
             ),
+            (r"on_commit None \[.*t\d\[[\d.]+\][,\]].*", r"on_commit None \[.*\]"),
             (r"t\d\[\d\]@\d+", r"t\d\[\d\]@\d+"),
         ),
         in_fuzzing=True,
