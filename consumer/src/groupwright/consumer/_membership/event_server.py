@@ -357,7 +357,7 @@ class EventServer:
         self._revoke_the_rest(handle)
 
     def _revoke_the_rest(self, handle: Handle) -> None:
-        """Call on_revoke if `leave` timed out before the membership requested it."""
+        """Call on_revoke, or on_lost, if `leave` timed out before the membership requested it."""
         ownership = self._ownership
         if ownership:
             # Not `has_lost`: by now the membership may have left, which loses nothing.

@@ -22,7 +22,7 @@ class Ownership:
     def __init__(self, membership: Membership) -> None:
         """Own nothing; `membership` is only read."""
         self.identity = MemberIdentity()
-        """That of the last assignment that the application has taken, for transactions and commits."""
+        """That of the last assignment, or of a revocation since, for transactions and commits."""
         self._membership = membership
         # The membership makes the next event after it has learnt of this one, so one of these is empty.
         self._gained: frozenset[TopicPartitionKey] = frozenset()

@@ -657,7 +657,8 @@ class Membership:
             due, lost = bool(partitions), bool(unauthorized)
         else:
             partitions = facts.owned
-            # An eager member revokes even when it owns nothing, so that every on_assign has its on_revoke.
+            # In its generation an eager member revokes even when it owns nothing, so that every on_assign has
+            # its on_revoke.
             due = lost or (revoke_due and facts.identity.valid)
         if due:
             timeline = self._timeline_at(now)

@@ -37,8 +37,8 @@ What the table cannot say, since it is data beside the machines:
 
 - Who the member is. `identity` is valid in the states with a generation. A member that joins again keeps it
   in PREPARING_REBALANCE, and one whose error awaits a poll in UNJOINED: the coordinator may still count it.
-- What the application owns. `owned` changes when APPLICATION ends, whatever the state is by then, and when
-  the member abandons its group. Partitions that are owned without a valid identity are lost
+- What the application owns. `owned` changes when APPLICATION ends by `applied`, whatever the state is by
+  then, and when the member abandons its group. Partitions that are owned without a valid identity are lost
   (`has_lost_partitions`); the loss is delivered before the member joins again.
 - Whether an idle member joins. It does if it has a `rejoin_reason`, unless an error awaits a poll
   (`awaits_poll`), it is `fenced`, or a backoff (`retry_at`) is not over.
@@ -66,17 +66,19 @@ Transitions that need an explanation:
 A loss, from the response to the callback:
 
 1. `driver.py`: `Driver._exchange` awaits Heartbeat's response, on the network thread.
-2. `membership.py`: in the table of replies, its row is `_receive_heartbeat`. What the code means stands in
-   `error_policy.py`: UNKNOWN_MEMBER_ID, for one, is NEW_MEMBER. So `_lose_generation` makes the identity
-   invalid, and `has_lost_partitions` is true.
+2. `membership.py`: in the table of replies, its row is `_receive_heartbeat`. An error of a former identity
+   changes nothing, nor one while JoinGroup or SyncGroup is sent (`_handle_async_error`). What the code means
+   stands in `error_policy.py`: UNKNOWN_MEMBER_ID, for one, is NEW_MEMBER. So `_apply` calls
+   `_lose_generation`: the identity is invalid, and `has_lost_partitions` true.
 3. `_advance` would join again, but first `_prepare_join` delivers a `Revoke` with `lost`. The step is
-   APPLICATION, and JoinGroup waits for its end. The driver puts the event into the inbox.
-4. `event_server.py`: at the end of its present native call, `poll` serves the event, on the polling thread.
-   `Ownership.has_lost` decides once more, since the session may have expired meanwhile.
+   APPLICATION, and JoinGroup waits for its end. `Driver._do` puts the event into the inbox.
+4. `event_server.py`: after the present native call, this `poll` or the next one serves the event, on the
+   polling thread (`Polling._serve_all`, `EventServer.serve`). `Ownership.has_lost` decides once more, since
+   the session may have expired meanwhile.
 5. `assignment_applier.py`: `revoke` calls `on_lost`, or `on_revoke` where there is none, and unassigns.
    Nothing is committed.
 6. `EventServer._revoke` has the network thread call `Membership.applied`. Nothing is owned any more, and
-   `_advance` sends JoinGroup, unless the member is fenced or leaves.
+   `_advance` joins again, unless the member is fenced or leaves.
 
 A session that expires without a response begins at `Membership._check_timeouts`, and is at 3. at once.
 """
