@@ -267,6 +267,22 @@ def by_hand_then_subscribed(lab: Lab) -> None:
 
 
 @scenario()
+def by_hand_committed_and_then_assigned_by_the_group(lab: Lab) -> None:
+    """The last commit of what the group replaces contains what is committed already."""
+    topic = lab.topic(messages=20)
+    consumer = lab.consumer(
+        enable_auto_commit=True, auto_commit_interval_ms=60_000, on_commit=lambda *_: None
+    )
+    consumer.assign([TopicPartition(topic, 0, 5)])
+    consumer.read(15)
+    assigned: list[TopicPartition] = []
+    consumer.commit(asynchronous=False)
+    consumer.subscribe([topic], on_assign=lambda _, given: assigned.extend(given))
+    consumer.until(lambda: bool(assigned), "the group has assigned it")
+    consumer.close()
+
+
+@scenario()
 def subscribed_then_by_hand(lab: Lab) -> None:
     """After unsubscribe, partitions can be assigned by hand."""
     one, two = lab.topic(messages=5), lab.topic(messages=5)
