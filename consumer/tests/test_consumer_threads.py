@@ -694,6 +694,18 @@ def test_what_a_callback_of_librdkafka_raises_as_it_closes_leaves_close() -> Non
         consumer.poll(0)
 
 
+def test_a_consumer_closes_although_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError(f"can't start new thread {thread.name}")
+
+    consumer = Consumer(NOWHERE)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    consumer.close()
+
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        consumer.poll(0)
+
+
 def run_alone(program: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)

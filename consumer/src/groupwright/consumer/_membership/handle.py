@@ -186,10 +186,15 @@ def close_within(close: Callable[[], None], seconds: float) -> bool:
         ended.append(True)
 
     try:
-        if not sys.is_finalizing():  # no thread would start
+        if not sys.is_finalizing():
             thread = threading.Thread(target=run, name="groupwright-close", daemon=True)
             thread.start()
             thread.join(seconds)
+    except RuntimeError as error:
+        if "new thread" not in str(
+            error
+        ):  # Python starts no more: the interpreter ends, or there are too many
+            raise
     finally:
         run()  # here, if the thread has not begun
     if raised:
