@@ -22,7 +22,6 @@ from benchmarks.consumer.plan import (
     KILL_TIMINGS,
     KIP_848,
     KIP_848_SETTINGS,
-    LEADER_TIMINGS,
     LOAD_CHECK_MEMBERS,
     LOAD_CHECK_TIMINGS,
     Cell,
@@ -90,7 +89,7 @@ def _led(place: Place, settings: Mapping[str, object]) -> Iterator[None]:
         RunFailedError: The leader does not get its group.
     """
     with programs() as running:
-        running.start(python("leader"), {**settings, "topic": place.led, **LEADER_TIMINGS})
+        running.start(python("leader"), {**settings, "topic": place.led, **JOIN_TIMINGS})
         running.await_all("ready")
         yield
 

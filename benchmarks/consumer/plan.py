@@ -262,9 +262,6 @@ KIP_848_MINIMA = {
 }
 """The broker's, so that groups by KIP-848 may have the timings of the others: 45 s and 5 s by default."""
 
-LEADER_TIMINGS = {"heartbeat.interval.ms": 500}
-"""Of the client that leads the group of a member that is measured alone: it soon learns of the member."""
-
 LOAD_CHECK_MEMBERS = 3
 LOAD_CHECK_TIMINGS = {**JOIN_TIMINGS, "load.check.interval.ms": 1000}
 """Of all members of the group whose leader checks the load."""
@@ -285,8 +282,10 @@ MOST_IDLE_TIMES = 2.5
 """Processor time of an idle member over that of confluent-kafka's."""
 
 MOST_OBJECTS_MORE = 13_000
+"""Number of objects of an idle member over that of confluent-kafka's."""
+
 MOST_RESIDENT_MORE = 9_000_000
-"""What an idle member has more than confluent-kafka's: objects, and bytes of resident memory."""
+"""Bytes of its resident memory over those of confluent-kafka's."""
 
 
 def rounds_of(contestant: Contestant, effort: Effort) -> int:

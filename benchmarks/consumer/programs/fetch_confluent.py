@@ -1,5 +1,7 @@
 """Groupwright's consumer, or confluent-kafka's, consumes a filled topic."""
 
+from __future__ import annotations
+
 import gc
 import time
 from typing import TYPE_CHECKING
@@ -22,7 +24,7 @@ _LOOKS = 10_000
 """After how many messages the clock is looked at."""
 
 
-def by_poll(consumer: "confluent_kafka.Consumer", wanted: int, longest: float) -> dict[str, object]:
+def by_poll(consumer: confluent_kafka.Consumer, wanted: int, longest: float) -> dict[str, object]:
     """Consume message by message."""
     first = _first(consumer, 1)
     count, size = len(first), _size(first)
@@ -39,7 +41,7 @@ def by_poll(consumer: "confluent_kafka.Consumer", wanted: int, longest: float) -
     return watch.stop(count, size)
 
 
-def by_consume(consumer: "confluent_kafka.Consumer", wanted: int, longest: float) -> dict[str, object]:
+def by_consume(consumer: confluent_kafka.Consumer, wanted: int, longest: float) -> dict[str, object]:
     """Consume in batches of a thousand."""
     first = _first(consumer, 1000)
     count, size = len(first), _size(first)
@@ -56,7 +58,7 @@ def by_consume(consumer: "confluent_kafka.Consumer", wanted: int, longest: float
     return watch.stop(count, size)
 
 
-def _first(consumer: "confluent_kafka.Consumer", most: int) -> "list[confluent_kafka.Message]":
+def _first(consumer: confluent_kafka.Consumer, most: int) -> list[confluent_kafka.Message]:
     """Return the first messages, as soon as there are any."""
     deadline = time.monotonic() + GROUP_TIMEOUT
     while time.monotonic() < deadline:
@@ -70,7 +72,7 @@ def _first(consumer: "confluent_kafka.Consumer", most: int) -> "list[confluent_k
     raise TimeoutError(f"no first message in {GROUP_TIMEOUT} s")
 
 
-def _size(messages: "list[confluent_kafka.Message]") -> int:
+def _size(messages: list[confluent_kafka.Message]) -> int:
     return sum(len(message.value() or b"") for message in messages)
 
 

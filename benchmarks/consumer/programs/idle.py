@@ -1,4 +1,6 @@
-"""What a member with partitions costs: its start, its memory, and its processor time while it idles."""
+"""Costs of a member with partitions: of its start, its memory, and its processor time while it idles."""
+
+from __future__ import annotations
 
 import gc
 import time
@@ -51,7 +53,7 @@ def main() -> None:
         consumer.close()
 
 
-def _idle(consumer: "confluent_kafka.Consumer", seconds: float) -> None:
+def _idle(consumer: confluent_kafka.Consumer, seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if (message := consumer.poll(_POLL_SECONDS)) is not None:

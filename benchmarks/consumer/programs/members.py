@@ -20,8 +20,7 @@ from pathlib import Path
 import confluent_kafka
 from confluent_kafka import TopicPartition
 
-import groupwright.consumer
-from benchmarks.consumer.programs.harness import now, say, settings, telling_failures
+from benchmarks.consumer.programs.harness import consumer_class, now, say, settings, telling_failures
 from groupwright.assignors import GroupMeasurements, LoadAwareAssignor, Topic, WeightSource
 from groupwright.consumer import ConfigurationError
 
@@ -122,7 +121,7 @@ def make_members(given: dict[str, str]) -> dict[int, Member]:
         config["partition.assignment.strategy"] = assignor
     elif "assignor" in given:
         config["partition.assignment.strategy"] = given["assignor"]
-    make = groupwright.consumer.Consumer if given["client"] == "Groupwright" else confluent_kafka.Consumer
+    make = consumer_class(given["client"])
     numbers = range(int(given["first"]), int(given["last"]) + 1)
     return {number: Member(number, make(config), given["topic"]) for number in numbers}
 
