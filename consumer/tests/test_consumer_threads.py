@@ -474,12 +474,13 @@ def test_a_settled_member_waits_in_long_slices_once_nothing_was_due_for_a_second
     """An idle member woke 40 times a second, which took six times confluent-kafka's processor time."""
     with Consumer(NOWHERE) as consumer:
         consumer.poll(0)
-        now, slices = [1000.0], list[float]()
+        now, slices, arrives = [1000.0], list[float](), math.inf
 
         def wait(*arguments: float) -> Any:
-            now[0] += arguments[-1]
             slices.append(arguments[-1])
-            return [] if method == "consume" else None
+            now[0] += min(arguments[-1], arrives)
+            message = new_message(topic="t", partition=0) if arrives < arguments[-1] else None
+            return message if method == "poll" else [] if message is None else [message]
 
         def waited(seconds: float) -> list[float]:
             slices.clear()
@@ -495,7 +496,7 @@ def test_a_settled_member_waits_in_long_slices_once_nothing_was_due_for_a_second
         monkeypatch.setattr(type(consumer._member), "fast_path_until", 1003.04)
         assert max(waited(0.5)) == pytest.approx(0.025)  # the member has not joined the group
 
-        monkeypatch.setattr(type(consumer._member), "is_settled", True)
+        monkeypatch.setattr(type(consumer._member), "calm_until", 1010.0)
         consumer._guard.wake()
         assert max(waited(1.0)) == pytest.approx(0.025)  # something was due
         assert waited(1.0) == pytest.approx([0.2] * 5)
@@ -503,6 +504,21 @@ def test_a_settled_member_waits_in_long_slices_once_nothing_was_due_for_a_second
         assert waited(0.54) == pytest.approx([0.2] * 2 + [0.14])
         consumer._guard.wake()
         assert max(waited(0.5)) == pytest.approx(0.025)
+        # One ends after the next heartbeat, whose response may begin a rebalance.
+        monkeypatch.setattr(type(consumer._member), "fast_path_until", 1010.0)
+        waited(1.0)
+        monkeypatch.setattr(type(consumer._member), "calm_until", now[0] + 0.25)
+        assert waited(0.255) == pytest.approx([0.2, 0.055])
+        assert waited(0.05) == pytest.approx([0.025] * 2)  # it has none yet
+        # Where messages come one by one, a long call is decided upon after one without any.
+        monkeypatch.setattr(type(consumer._member), "calm_until", 1010.0)
+        waited(0.05)
+        slices.clear()
+        arrives = 0.1
+        for _ in range(3):
+            found = [consumer.poll(1.0)] if method == "poll" else consumer.consume(1, 1.0)
+            assert found not in ([], [None])
+        assert [each for each in slices if each > 1e-6] == pytest.approx([0.2, 0.1, 0.025, 0.2])
 
 
 @pytest.mark.parametrize("method", ["poll", "consume"])

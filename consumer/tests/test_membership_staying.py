@@ -95,6 +95,22 @@ def test_an_answer_to_a_former_identity_changes_nothing(stable: "Player", error:
     expect(stable, "nothing")
 
 
+def test_all_is_calm_until_the_next_heartbeat_but_not_while_it_or_a_rebalance_is_under_way(
+    stable: "Player",
+) -> None:
+    next_heartbeat = stable.now + stable.timing.heartbeat_interval
+    assert stable.member.calm_until == pytest.approx(next_heartbeat)
+
+    stable.beat()
+    assert stable.member.calm_until == 0.0
+    stable.answer_heartbeat()
+    assert stable.member.calm_until == pytest.approx(stable.now + stable.timing.heartbeat_interval)
+
+    stable.beat()
+    stable.answer_heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    assert stable.member.calm_until == 0.0
+
+
 def test_a_heartbeat_that_breaks_off_loses_the_coordinator_and_nothing_else(stable: "Player") -> None:
     """KAFKA-13214: the member id was dropped with the connection, and the group waited a session for it."""
     stable.beat()

@@ -40,6 +40,21 @@ def test_a_heartbeat_is_due_an_interval_after_the_last_was_sent() -> None:
     assert heartbeat.due(106.5), "also without a response"
 
 
+def test_a_coordinator_is_silent_until_the_next_heartbeat_unless_it_owes_a_response() -> None:
+    heartbeat = Heartbeat(TIMING)
+    heartbeat.start_session(100.0)
+    assert heartbeat.silent_until == pytest.approx(103.0)
+
+    heartbeat.sent(103.5)
+    assert heartbeat.silent_until == 0.0
+    heartbeat.answered(103.6, alive=True)
+    assert heartbeat.silent_until == pytest.approx(106.5)
+
+    heartbeat.sent(106.5)
+    heartbeat.unanswered()
+    assert heartbeat.silent_until == pytest.approx(109.5)
+
+
 def test_a_session_lasts_from_the_sending_of_the_last_heartbeat_that_was_answered() -> None:
     heartbeat = Heartbeat(TIMING)
     heartbeat.start_session(100.0)

@@ -58,12 +58,12 @@ class AccessGuard(PollClock):
         "_returned",
         "_wanting",
         "abandoned",
+        "calm_until",
         "closed",
         "closing",
         "fast_path_until",
         "inside",
         "inside_seconds",
-        "slice",
         "woken",
     )
 
@@ -81,8 +81,8 @@ class AccessGuard(PollClock):
         called."""
         self.inside_seconds = 0.0
         """Time spent inside `poll` and `consume`, without the calls that returned a prefetched message."""
-        self.slice = SLICE
-        """Longest time in seconds for which the next native call may wait; any thread may make it `SLICE`."""
+        self.calm_until = 0.0
+        """Monotonic time until which a native call may last, beyond `SLICE`; any thread may make it 0."""
         self.closing = self.closed = False
         """True if a thread is closing the consumer, or has closed it."""
         self.abandoned: Callable[[], bool] = never

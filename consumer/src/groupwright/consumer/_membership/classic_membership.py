@@ -122,9 +122,9 @@ class ClassicMembership:
         return self.applier.in_callback
 
     @property
-    def is_settled(self) -> bool:
-        """True in a group in which no rebalance and no commit is under way."""
-        return self.membership.is_settled and not self.committer.is_committing
+    def calm_until(self) -> float:
+        """Time of the next heartbeat; 0 while a rebalance or a commit is under way."""
+        return 0.0 if self.committer.is_committing else self.membership.calm_until
 
     @property
     def due(self) -> bool:

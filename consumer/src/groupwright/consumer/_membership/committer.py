@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message, 
 
 from groupwright.consumer._config.config import ConsumerConfig
 from groupwright.consumer._coordinator.driver import Driver
-from groupwright.consumer._membership.access import SLICE, AccessGuard
+from groupwright.consumer._membership.access import AccessGuard
 from groupwright.consumer._membership.auto_commit import AutoCommitClock, BusyCommits
 from groupwright.consumer._membership.callbacks import Failures
 from groupwright.consumer._membership.handle import Handle
@@ -346,7 +346,7 @@ class Committer:
         deadline = began + timeout
         pending = PendingCommit(offsets, deadline)
         self._under_way[pending] = None
-        self._guard.slice = SLICE
+        self._guard.calm_until = 0.0
 
         def done(result: CommitResult) -> None:
             # Not in `report_results`: another commit may come before the next poll.

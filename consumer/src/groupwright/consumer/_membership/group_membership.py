@@ -43,8 +43,8 @@ class GroupMembership(Protocol):
         """True if other members may own the partitions by now; read before messages are returned."""
 
     @property
-    def is_settled(self) -> bool:
-        """True if no rebalance and no commit is under way, so that `serve` is seldom due."""
+    def calm_until(self) -> float:
+        """Monotonic time in seconds until which no event is expected; past while one may come at any time."""
 
     @property
     def due(self) -> bool:

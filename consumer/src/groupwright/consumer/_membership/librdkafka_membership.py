@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -90,9 +91,9 @@ class LibrdkafkaMembership:
         )
 
     @property
-    def is_settled(self) -> bool:
-        """True: librdkafka's poll does everything at once, callbacks included."""
-        return True
+    def calm_until(self) -> float:
+        """No end: librdkafka's poll does everything at once, callbacks included."""
+        return math.inf
 
     @property
     def due(self) -> bool:

@@ -32,6 +32,8 @@ CALM_SLICE = 0.2
 """As `SLICE`, while all is calm. confluent-kafka's `poll` wakes as often, to serve signals."""
 _CALM_AFTER = 1.0
 """Seconds without anything due, in a settled group, after which all is calm."""
+_ANSWERED_WITHIN = 0.005
+"""Seconds after a heartbeat within which a coordinator nearby has answered it."""
 
 _Fetch = Callable[[list[Message], int, float], None]
 """Takes messages into `PrefetchBuffer.taken` until it has so many, or for so many seconds."""
@@ -88,7 +90,7 @@ class Polling(confluent_kafka.Consumer):
                         return error if is_poll else [error]
                     now, append, is_served = monotonic(), fetch, True
                     holds = (taken and self._must_return()) or self._member.hold(min(SLICE, deadline - now))
-                remaining, slice_ = deadline - now, guard.slice
+                remaining, slice_ = deadline - now, max(SLICE, guard.calm_until - now)
                 if not holds:
                     append(taken, most, max(0.0, min(slice_, remaining)))
                     taken = prefetch.taken
@@ -100,7 +102,7 @@ class Polling(confluent_kafka.Consumer):
                     # Messages that were held come first; or other members may own these partitions.
                     prefetch.put_back(taken)
                 if not taken:
-                    guard.slice = self._slice(ended)
+                    guard.calm_until = self._calm_until(ended)
                     append = self._fetch_one if is_poll else fetch
                 over = remaining <= slice_ or (guard.abandoned is not never and guard.abandoned())
                 if over or len(taken) >= most or (taken and self._must_return()):
@@ -115,16 +117,16 @@ class Polling(confluent_kafka.Consumer):
             self._put_back(prefetch.taken)
             raise
 
-    def _slice(self, now: float) -> float:
-        """Return the longest time in seconds for which the next native call may wait.
+    def _calm_until(self, now: float) -> float:
+        """Return the monotonic time until which a native call may last, beyond `SLICE`.
 
         A wake-up costs 70 to 300 us of processor time, since the caches are cold, and is most of what an idle
-        member costs. The members of a calm group learn of a rebalance from heartbeats, seconds apart, so
-        0.2 s delay nothing that anyone notices. What becomes due at a known time is not delayed.
+        member costs. The members of a calm group learn of a rebalance from the responses to heartbeats,
+        seconds apart, so one call ends after each heartbeat. Nor is delayed what is due at a known time.
         """
-        if now < self._calm_from or not self._member.is_settled:
-            return SLICE
-        return max(SLICE, min(CALM_SLICE, self._guard.fast_path_until - now))
+        if now < self._calm_from:
+            return 0.0
+        return min(now + CALM_SLICE, self._member.calm_until + _ANSWERED_WITHIN, self._guard.fast_path_until)
 
     def _must_return(self) -> bool:
         """Return whether to return the messages first: what is due may revoke their partitions, or raise."""
@@ -150,7 +152,7 @@ class Polling(confluent_kafka.Consumer):
         guard.wake()
         guard.last = now = monotonic()
         if was_woken:
-            self._calm_from, guard.slice = now + _CALM_AFTER, SLICE
+            self._calm_from, guard.calm_until = now + _CALM_AFTER, 0.0
         guard.yield_to_waiters()
         guard.yield_exclusive()
         guard.check_not_closing()

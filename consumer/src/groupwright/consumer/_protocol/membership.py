@@ -140,10 +140,11 @@ class Membership:
         return self.facts.max_poll_exceeded
 
     @property
-    def is_settled(self) -> bool:
-        """True in a generation that no rebalance, and nothing that the application does, is about to end."""
+    def calm_until(self) -> float:
+        """Time of the next heartbeat, whose response may begin a rebalance; 0 while either is under way."""
         facts = self.facts
-        return facts.state is State.STABLE and facts.step is Step.IDLE and facts.rejoin_reason is None
+        is_settled = facts.state is State.STABLE and facts.step is Step.IDLE and facts.rejoin_reason is None
+        return self._heartbeat.silent_until if is_settled else 0.0
 
     @property
     def keeps_partitions(self) -> bool:

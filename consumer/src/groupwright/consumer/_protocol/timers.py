@@ -95,6 +95,14 @@ class Heartbeat:
             return math.inf
         return max(self.next_at, self._sent_at[-1] + self._timing.heartbeat_interval)
 
+    @property
+    def silent_until(self) -> float:
+        """Time of the next heartbeat; 0 if one has no response yet. Else the coordinator tells nothing.
+
+        For any thread.
+        """
+        return 0.0 if self._sent_at else self.next_at
+
     def start_session(self, now: float) -> None:
         """Start a session after JoinGroup's or SyncGroup's response.
 
