@@ -63,24 +63,31 @@ Transitions that need an explanation:
   is refused during a round, the round continues, so UNJOINED has rows for the end of a round.
 - A member that unsubscribes or closes keeps its `State`: it may commit while its generation lasts.
 
-A loss, from the response to the callback:
+A loss, from the response to the callback. 0 to 3 run on the network thread, 4 and 5 on the polling thread:
 
-1. `driver.py`: `Driver._exchange` awaits Heartbeat's response, on the network thread.
-2. `membership.py`: in the table of replies, its row is `_receive_heartbeat`. An error of a former identity
-   changes nothing, nor one while JoinGroup or SyncGroup is sent (`_handle_async_error`). What the code means
-   stands in `error_policy.py`: UNKNOWN_MEMBER_ID, for one, is NEW_MEMBER. So `_apply` calls
-   `_lose_generation`: the identity is invalid, and `has_lost_partitions` true.
-3. `_advance` would join again, but first `_prepare_join` delivers a `Revoke` with `lost`. The step is
-   APPLICATION, and JoinGroup waits for its end. `Driver._do` puts the event into the inbox.
-4. `event_server.py`: after the present native call, this `poll` or the next one serves the event, on the
-   polling thread (`Polling._serve_all`, `EventServer.serve`). `Ownership.has_lost` decides once more, since
-   the session may have expired meanwhile.
-5. `assignment_applier.py`: `revoke` calls `on_lost`, or `on_revoke` where there is none, and unassigns.
-   Nothing is committed.
-6. `EventServer._revoke` has the network thread call `Membership.applied`. Nothing is owned any more, and
+0. `_network`: `Connection._receive` (`connection.py`) has `Pipeline.receive` find the request of the frame
+   that came. That wakes who awaits it: `Network.heartbeat` (`connections.py`), which returns the error code
+   alone.
+1. `_coordinator/driver.py`: `Driver._exchange` awaits that, and gives the code to `Membership.reply`. What
+   `reply` returns, `Driver._do` executes; it puts an event into the inbox (`inbox.py`).
+2. `membership.py`: the table of replies, `_handle_reply`, names `_receive_heartbeat`. The error of a former
+   identity does not change the membership, nor one while JoinGroup or SyncGroup is sent
+   (`_handle_async_error`). What a code means stands in `error_policy.py`: UNKNOWN_MEMBER_ID is NEW_MEMBER,
+   and ILLEGAL_GENERATION is NEW_GENERATION, which keeps the member id. For both `_apply` calls
+   `_lose_generation`: the identity is invalid, so what is owned is lost (`has_lost_partitions`), and an event
+   that the application has not taken is withdrawn.
+3. Once no event is under way, `_start_next_step` would join again, but first `_prepare_join` delivers a
+   `Revoke` with `lost`; for a member that unsubscribes or closes, `_leave` does. The step is APPLICATION, and
+   the next request waits for its end.
+4. `_membership/event_server.py`: after the present native call, this `poll`, the next one or `close` serves
+   the event (`_serve_events`). `Ownership.has_lost` (`ownership.py`) asks once more, since the session may
+   have expired meanwhile. Then `_revoke` calls `revoke` of `assignment_applier.py`, and that calls `on_lost`,
+   or `on_revoke` where there is none, and unassigns. Nothing is committed.
+5. `EventServer._revoke` has the network thread call `Membership.applied`. Nothing is owned any more, and
    `_advance` joins again, unless the member is fenced or leaves.
 
-A session that expires without a response begins at `Membership._check_timeouts`, and is at 3. at once.
+Other losses are at `_lose_generation`, too: errors of JoinGroup, SyncGroup and OffsetCommit, and a session
+that expires without a response (`_check_timeouts`). If nothing is owned, no callback is called.
 """
 
 from __future__ import annotations
@@ -94,7 +101,7 @@ class State(Enum):
     """A member's state, by the names of Kafka's `AbstractCoordinator.MemberState`."""
 
     UNJOINED = "unjoined"
-    """In no generation. No request but JoinGroup is sent for the membership."""
+    """In no generation: no heartbeat is sent, and no commit with a generation."""
     PREPARING_REBALANCE = "preparing_rebalance"
     """JoinGroup is sent, after the commits in flight. The coordinator responds once all members have joined.
     Until then it serves nothing else on that connection, so neither heartbeats nor commits are sent."""
