@@ -630,7 +630,7 @@ class Membership:
     # --- Heartbeats ---------------------------------------------------------------------------------
 
     def _receive_heartbeat(self, identity: MemberIdentity, error: int, now: float) -> None:
-        """Take Heartbeat's response. The error of a former identity is ignored."""
+        """Take Heartbeat's response. The error of a former identity counts as a response alone."""
         same = identity == self.facts.identity
         # A former identity's heartbeat was sent before the present session started, so it extends nothing.
         alive = not same or error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}

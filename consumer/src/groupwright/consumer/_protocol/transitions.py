@@ -63,7 +63,7 @@ Transitions that need an explanation:
   is refused during a round, the round continues, so UNJOINED has rows for the end of a round.
 - A member that unsubscribes or closes keeps its `State`: it may commit while its generation lasts.
 
-A loss, from the response to the callback. 0 to 3 run on the network thread, 4 and 5 on the polling thread:
+A loss, from the response to the callback. All but 4 run on the network thread:
 
 0. `_network`: `Connection._receive` (`connection.py`) has `Pipeline.receive` find the request of the frame
    that came. That wakes who awaits it: `Network.heartbeat` (`connections.py`), which returns the error code
@@ -71,23 +71,25 @@ A loss, from the response to the callback. 0 to 3 run on the network thread, 4 a
 1. `_coordinator/driver.py`: `Driver._exchange` awaits that, and gives the code to `Membership.reply`. What
    `reply` returns, `Driver._do` executes; it puts an event into the inbox (`inbox.py`).
 2. `membership.py`: the table of replies, `_handle_reply`, names `_receive_heartbeat`. The error of a former
-   identity does not change the membership, nor one while JoinGroup or SyncGroup is sent
-   (`_handle_async_error`). What a code means stands in `error_policy.py`: UNKNOWN_MEMBER_ID is NEW_MEMBER,
-   and ILLEGAL_GENERATION is NEW_GENERATION, which keeps the member id. For both `_apply` calls
-   `_lose_generation`: the identity is invalid, so what is owned is lost (`has_lost_partitions`), and an event
-   that the application has not taken is withdrawn.
+   identity ends no generation, nor does one while JoinGroup or SyncGroup is sent (`_handle_async_error`).
+   What a code means stands in `error_policy.py`: UNKNOWN_MEMBER_ID is NEW_MEMBER, and ILLEGAL_GENERATION is
+   NEW_GENERATION, which keeps the member id. For both `_apply` calls `_lose_generation`: the identity is
+   invalid, so what is owned is lost (`has_lost_partitions`), and an event that the application has not taken
+   is withdrawn.
 3. Once no event is under way, `_start_next_step` would join again, but first `_prepare_join` delivers a
    `Revoke` with `lost`; for a member that unsubscribes or closes, `_leave` does. The step is APPLICATION, and
-   the next request waits for its end.
+   JoinGroup or LeaveGroup waits for its end.
 4. `_membership/event_server.py`: after the present native call, this `poll`, the next one or `close` serves
-   the event (`_serve_events`). `Ownership.has_lost` (`ownership.py`) asks once more, since the session may
-   have expired meanwhile. Then `_revoke` calls `revoke` of `assignment_applier.py`, and that calls `on_lost`,
-   or `on_revoke` where there is none, and unassigns. Nothing is committed.
-5. `EventServer._revoke` has the network thread call `Membership.applied`. Nothing is owned any more, and
-   `_advance` joins again, unless the member is fenced or leaves.
+   the event (`_serve_events`). (A `Revoke` without `lost` is asked about once more, by `Ownership.has_lost`
+   in `ownership.py`: the session may have expired meanwhile.) Then `_revoke` calls `revoke` of
+   `assignment_applier.py`, and that calls `on_lost`, or `on_revoke` where there is none, and unassigns.
+   Nothing is committed.
+5. `EventServer._revoke` has passed the end of the event to the driver: `Membership.applied`. Nothing is owned
+   any more, and `_advance` joins again, unless the member is fenced or leaves.
 
-Other losses are at `_lose_generation`, too: errors of JoinGroup, SyncGroup and OffsetCommit, and a session
-that expires without a response (`_check_timeouts`). If nothing is owned, no callback is called.
+Other losses begin at `_lose_generation`, too: errors of JoinGroup, SyncGroup and OffsetCommit, a session that
+expires without a response (`_check_timeouts`), a poll after `max.poll.interval.ms`. Topics that the member
+may no longer describe are lost by themselves (`_prepare_join`).
 """
 
 from __future__ import annotations
@@ -101,10 +103,10 @@ class State(Enum):
     """A member's state, by the names of Kafka's `AbstractCoordinator.MemberState`."""
 
     UNJOINED = "unjoined"
-    """In no generation: no heartbeat is sent, and no commit with a generation."""
+    """In no generation."""
     PREPARING_REBALANCE = "preparing_rebalance"
-    """JoinGroup is sent, after the commits in flight. The coordinator responds once all members have joined.
-    Until then it serves nothing else on that connection, so neither heartbeats nor commits are sent."""
+    """JoinGroup waits for the commits in flight, or is sent. The coordinator responds once all members have
+    joined. Until then it serves nothing else on that connection: neither heartbeats nor commits are sent."""
     COMPLETING_REBALANCE = "completing_rebalance"
     """In a generation, but without its assignment: the leader computes it, or SyncGroup waits for it."""
     STABLE = "stable"
