@@ -1,5 +1,6 @@
 """A stable member: heartbeats, the session, the application's polls, and what a commit's answer says."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
@@ -109,6 +110,13 @@ def test_all_is_calm_until_the_next_heartbeat_but_not_while_it_or_a_rebalance_is
     stable.beat()
     stable.answer_heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     assert stable.member.calm_until == 0.0
+
+
+def test_without_a_group_all_is_calm(player: "Player") -> None:
+    assert player.member.calm_until == math.inf
+
+    player.subscribe("t")
+    assert player.member.calm_until == 0.0
 
 
 def test_a_heartbeat_that_breaks_off_loses_the_coordinator_and_nothing_else(stable: "Player") -> None:

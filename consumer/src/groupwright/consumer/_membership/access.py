@@ -82,7 +82,7 @@ class AccessGuard(PollClock):
         self.inside_seconds = 0.0
         """Time spent inside `poll` and `consume`, without the calls that returned a prefetched message."""
         self.calm_until = 0.0
-        """Monotonic time until which a native call may last, beyond `SLICE`; any thread may make it 0."""
+        """Monotonic time until which native calls may last longer than `SLICE`; any thread may make it 0."""
         self.closing = self.closed = False
         """True if a thread is closing the consumer, or has closed it."""
         self.abandoned: Callable[[], bool] = never

@@ -123,7 +123,7 @@ class ClassicMembership:
 
     @property
     def calm_until(self) -> float:
-        """Time of the next heartbeat; 0 while a rebalance or a commit is under way."""
+        """Time of the next heartbeat, infinite in no group; 0 while a rebalance or a commit is under way."""
         return 0.0 if self.committer.is_committing else self.membership.calm_until
 
     @property

@@ -32,7 +32,7 @@ CALM_SLICE = 0.2
 """As `SLICE`, while all is calm. confluent-kafka's `poll` wakes as often, to serve signals."""
 _CALM_AFTER = 1.0
 """Seconds without anything due, in a settled group, after which all is calm."""
-_ANSWERED_WITHIN = 0.005
+_ANSWERED_WITHIN = 0.01
 """Seconds after a heartbeat within which a coordinator nearby has answered it."""
 
 _Fetch = Callable[[list[Message], int, float], None]
@@ -90,7 +90,9 @@ class Polling(confluent_kafka.Consumer):
                         return error if is_poll else [error]
                     now, append, is_served = monotonic(), fetch, True
                     holds = (taken and self._must_return()) or self._member.hold(min(SLICE, deadline - now))
-                remaining, slice_ = deadline - now, max(SLICE, guard.calm_until - now)
+                remaining, slice_ = deadline - now, min(CALM_SLICE, max(SLICE, guard.calm_until - now))
+                if SLICE < slice_ > remaining - SLICE:
+                    slice_ = remaining  # else a wake-up more, a moment before the end of each call
                 if not holds:
                     append(taken, most, max(0.0, min(slice_, remaining)))
                     taken = prefetch.taken
@@ -102,7 +104,8 @@ class Polling(confluent_kafka.Consumer):
                     # Messages that were held come first; or other members may own these partitions.
                     prefetch.put_back(taken)
                 if not taken:
-                    guard.calm_until = self._calm_until(ended)
+                    if ended >= guard.calm_until:
+                        guard.calm_until = self._calm_until(ended)
                     append = self._fetch_one if is_poll else fetch
                 over = remaining <= slice_ or (guard.abandoned is not never and guard.abandoned())
                 if over or len(taken) >= most or (taken and self._must_return()):
@@ -118,7 +121,7 @@ class Polling(confluent_kafka.Consumer):
             raise
 
     def _calm_until(self, now: float) -> float:
-        """Return the monotonic time until which a native call may last, beyond `SLICE`.
+        """Return the monotonic time until which all is calm: native calls before it last for `CALM_SLICE`.
 
         A wake-up costs 70 to 300 us of processor time, since the caches are cold, and is most of what an idle
         member costs. The members of a calm group learn of a rebalance from the responses to heartbeats,
@@ -126,7 +129,7 @@ class Polling(confluent_kafka.Consumer):
         """
         if now < self._calm_from:
             return 0.0
-        return min(now + CALM_SLICE, self._member.calm_until + _ANSWERED_WITHIN, self._guard.fast_path_until)
+        return min(self._member.calm_until + _ANSWERED_WITHIN, self._guard.fast_path_until)
 
     def _must_return(self) -> bool:
         """Return whether to return the messages first: what is due may revoke their partitions, or raise."""

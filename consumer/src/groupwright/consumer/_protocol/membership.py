@@ -141,10 +141,16 @@ class Membership:
 
     @property
     def calm_until(self) -> float:
-        """Time of the next heartbeat, whose response may begin a rebalance; 0 while either is under way."""
+        """Time of the next heartbeat, whose response may begin a rebalance; 0 while either is under way.
+
+        Infinite in no group.
+        """
         facts = self.facts
-        is_settled = facts.state is State.STABLE and facts.step is Step.IDLE and facts.rejoin_reason is None
-        return self._heartbeat.silent_until if is_settled else 0.0
+        if facts.step is not Step.IDLE or facts.rejoin_reason is not None or facts.leaving:
+            return 0.0
+        if facts.state is State.STABLE:
+            return self._heartbeat.silent_until
+        return math.inf if facts.subscription is None else 0.0
 
     @property
     def keeps_partitions(self) -> bool:
