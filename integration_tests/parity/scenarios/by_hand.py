@@ -283,6 +283,26 @@ def by_hand_committed_and_then_assigned_by_the_group(lab: Lab) -> None:
 
 
 @scenario()
+def by_hand_and_then_assigned_in_on_assign(lab: Lab) -> None:
+    """What on_assign replaces by its own `assign` is committed once."""
+    topic = lab.topic(messages=20)
+    consumer = lab.consumer(
+        enable_auto_commit=True, auto_commit_interval_ms=60_000, on_commit=lambda *_: None
+    )
+    consumer.assign([TopicPartition(topic, 0, 5)])
+    consumer.read(15)
+    assigned: list[TopicPartition] = []
+
+    def on_assign(_: object, given: list[TopicPartition]) -> None:
+        consumer.assign(given)
+        assigned.extend(given)
+
+    consumer.subscribe([topic], on_assign=on_assign)
+    consumer.until(lambda: bool(assigned), "the group has assigned it")
+    consumer.close()
+
+
+@scenario()
 def subscribed_then_by_hand(lab: Lab) -> None:
     """After unsubscribe, partitions can be assigned by hand."""
     one, two = lab.topic(messages=5), lab.topic(messages=5)

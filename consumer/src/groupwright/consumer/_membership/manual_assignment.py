@@ -199,6 +199,7 @@ class ManualAssignment:
         if not self._applier.in_callback:
             self._committer.last_commit(handle, unassigned, self._commit_timeout)
         elif not self._membership.has_lost_partitions:
+            unassigned = unassigned - self._applier.replaced
             self._committer.last_commit(handle, unassigned, self._commit_timeout_in_callback)
 
     def _record(self, partitions: list[TopicPartition]) -> None:
