@@ -378,6 +378,7 @@ class Driver:
             self._log.warning("the group's coordinator could not be looked up: %s", reasons)
 
     async def _send_join(self, action: act.SendJoinGroup) -> JoinGroupResponse:
+        self._poll_clock.calm_until = 0.0
         if not self._commits.idle:
             # The coordinator would respond to a commit behind a parked JoinGroup only after the rebalance.
             self._feed(self._membership.join_waits, action.attempt)

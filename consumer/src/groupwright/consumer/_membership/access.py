@@ -41,7 +41,7 @@ _YIELD_TIMEOUT = 0.05
 """Longest time in seconds that the polling thread yields, so that a slow call cannot delay a rebalance."""
 
 SLICE = 0.025
-"""Longest native poll in seconds, and so the longest delay of what becomes due within it."""
+"""Longest native poll in seconds unless all is calm, and so the delay of what becomes due within it."""
 
 _PAUSE = 0.001
 """Seconds between two checks of whether another thread has left."""
@@ -58,7 +58,6 @@ class AccessGuard(PollClock):
         "_returned",
         "_wanting",
         "abandoned",
-        "calm_until",
         "closed",
         "closing",
         "fast_path_until",
@@ -81,8 +80,6 @@ class AccessGuard(PollClock):
         called."""
         self.inside_seconds = 0.0
         """Time spent inside `poll` and `consume`, without the calls that returned a prefetched message."""
-        self.calm_until = 0.0
-        """Monotonic time until which native calls may last longer than `SLICE`; any thread may make it 0."""
         self.closing = self.closed = False
         """True if a thread is closing the consumer, or has closed it."""
         self.abandoned: Callable[[], bool] = never

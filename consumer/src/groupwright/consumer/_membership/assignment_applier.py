@@ -116,8 +116,10 @@ class AssignmentApplier:
         """Times at which the leaders of topics were requested, for a rebalance."""
         self._applied = False
         """True if the assignment was changed since the last callback began: `assign` then keeps it."""
-        self.replaced: set[TopicPartitionKey] = set()
-        """Partitions assigned by hand that an eager assignment is still to replace; they are committed."""
+        self._replaced: set[TopicPartitionKey] = set()
+        """Partitions that were assigned by hand, and that an eager assignment is still to replace."""
+        self.replaced_offsets: Offsets = {}
+        """Offsets of these partitions that were committed before on_assign was called."""
         self._unassigned: set[TopicPartitionKey] = set()
         """Partitions that the application has unassigned since the last callback.
 
@@ -150,11 +152,11 @@ class AssignmentApplier:
             self.cooperative = event.cooperative
             self._ownership.gain(gained)
             self._offsets.assigned(gained, self._committed.newest)
-            self.replaced = set() if event.cooperative else assigned_keys(handle)
+            self._replaced = set() if event.cooperative else assigned_keys(handle)
             self._call(self.on_assign, handle, gained, event.ticket)
         if not self._applied:
             kept = assigned_keys(handle).intersection(gained) if again or event.cooperative else set()
-            kept -= {key for key in self.replaced if self._offsets.sought(key) is None}
+            kept -= {key for key in self._replaced if self._offsets.sought(key) is None}
             if again:
                 self._record_kept(handle, kept)
                 restarted = set(gained) - kept
@@ -165,7 +167,7 @@ class AssignmentApplier:
             else:
                 self._call_native(functools.partial(self.assign_in_callback, kept=kept), handle, wanted)
         self._done = event.ticket
-        self.replaced.clear()
+        self.replaced_offsets = {}
         self._listeners.notify("partitions_assigned", event.gained, self._callback_seconds)
         timeline, now = event.timeline, self._clock()
         if timeline is not None:
@@ -311,7 +313,7 @@ class AssignmentApplier:
         current = [p for p in Native.assignment(handle) if (p.topic, p.partition) not in kept]
         if current:
             Native.incremental_unassign(handle, current)
-            self.replaced.clear()
+            self._replaced.clear()
             replaced = {(p.topic, p.partition) for p in current}
             self._prefetch.drop(replaced)
             replaced.difference_update((p.topic, p.partition) for p in partitions)

@@ -196,6 +196,7 @@ class ClassicMembership:
         if not self.manual.subscribed:
             detail = "enforce_rebalance() needs a group to join again: call subscribe() first"
             raise ConsumerError(KafkaError._STATE, detail)  # noqa: SLF001 - librdkafka's public code
+        self.guard.calm_until = 0.0
         self.driver.call(self.membership.enforce_rebalance, reason)
 
     def _change(self, method: Callable[..., list[Action]], *args: object, revokes: bool) -> None:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message, TopicPartition
 
@@ -259,7 +260,11 @@ class Committer:
                 self._send(partitions, offsets, self._config.network.request_timeout)
 
     def last_commit(
-        self, handle: Handle, keys: Collection[TopicPartitionKey] | None, timeout: float
+        self,
+        handle: Handle,
+        keys: Collection[TopicPartitionKey] | None,
+        timeout: float,
+        sent: Offsets = MappingProxyType({}),
     ) -> Offsets:
         """Commit what was consumed of partitions that are about to be unassigned, if ``enable.auto.commit``.
 
@@ -270,6 +275,7 @@ class Committer:
             handle: The consumer's handle.
             keys: The partitions; None for all that are assigned.
             timeout: Seconds after which the commit has failed.
+            sent: Offsets that the last commit of this assignment has contained already; not sent again.
 
         Returns:
             The offsets that were sent.
@@ -279,7 +285,11 @@ class Committer:
         pending = self._offsets.pending(
             lambda: self._prefetch.positions_of(handle, None, self._guard), last=True
         )
-        offsets = {key: offset for key, offset in pending.items() if keys is None or key in keys}
+        offsets = {
+            key: offset
+            for key, offset in pending.items()
+            if (keys is None or key in keys) and sent.get(key) != offset
+        }
         if offsets:
             # The application may have unassigned some.
             assigned = (key for key in self._offsets.keys if keys is None or key in keys)

@@ -309,7 +309,9 @@ class EventServer:
         """
         if not event.cooperative:
             self._committed.update(self._committer.offsets_under_way())
-            self._committed.update(self._committer.last_commit(handle, None, self._session_timeout))
+            sent = self._committer.last_commit(handle, None, self._session_timeout)
+            self._committed.update(sent)
+            self._applier.replaced_offsets = sent
 
     # --- Leaving ------------------------------------------------------------------------------------
 

@@ -199,8 +199,8 @@ class ManualAssignment:
         if not self._applier.in_callback:
             self._committer.last_commit(handle, unassigned, self._commit_timeout)
         elif not self._membership.has_lost_partitions:
-            unassigned = unassigned - self._applier.replaced
-            self._committer.last_commit(handle, unassigned, self._commit_timeout_in_callback)
+            timeout, sent = self._commit_timeout_in_callback, self._applier.replaced_offsets
+            self._committer.last_commit(handle, unassigned, timeout, sent)
 
     def _record(self, partitions: list[TopicPartition]) -> None:
         self._offsets.assigned(_keys(partitions), {})

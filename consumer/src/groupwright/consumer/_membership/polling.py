@@ -92,7 +92,9 @@ class Polling(confluent_kafka.Consumer):
                     holds = (taken and self._must_return()) or self._member.hold(min(SLICE, deadline - now))
                 remaining, slice_ = deadline - now, min(CALM_SLICE, max(SLICE, guard.calm_until - now))
                 if SLICE < slice_ > remaining - SLICE:
-                    slice_ = remaining  # else a wake-up more, a moment before the end of each call
+                    slice_ = min(
+                        CALM_SLICE, remaining
+                    )  # else a wake-up more, a moment before the end of each call
                 if not holds:
                     append(taken, most, max(0.0, min(slice_, remaining)))
                     taken = prefetch.taken
@@ -125,7 +127,7 @@ class Polling(confluent_kafka.Consumer):
 
         A wake-up costs 70 to 300 us of processor time, since the caches are cold, and is most of what an idle
         member costs. The members of a calm group learn of a rebalance from the responses to heartbeats,
-        seconds apart, so one call ends after each heartbeat. Nor is delayed what is due at a known time.
+        seconds apart, so one call ends after each heartbeat, and one at what is due at a known time.
         """
         if now < self._calm_from:
             return 0.0

@@ -238,11 +238,13 @@ class PollClock:
     Written by the polling thread, read by the network thread.
     """
 
-    __slots__ = ("last",)
+    __slots__ = ("calm_until", "last")
 
     def __init__(self) -> None:
         """Start with the present time as the last poll."""
         self.last = time.monotonic()
+        self.calm_until = 0.0
+        """Monotonic time until which native calls may last longer; any thread may make it 0."""
 
     def polled(self, now: float) -> float:  # noqa: ARG002 - a subclass may be inside a poll now
         """Return when the application last polled, as of `now`."""

@@ -88,7 +88,7 @@ A loss, from the response to the callback. All but 4 run on the network thread:
    any more, and `_advance` joins again, unless the member is fenced or leaves.
 
 Other losses begin at `_lose_generation`, too: errors of JoinGroup, SyncGroup and OffsetCommit, a session that
-expires without a response (`_check_timeouts`), a poll after `max.poll.interval.ms`. Topics that the member
+expires without a response (`_check_timeouts`), no poll for `max.poll.interval.ms`. Topics that the member
 may no longer describe are lost by themselves (`_prepare_join`).
 """
 
